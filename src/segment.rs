@@ -6,7 +6,7 @@
 //! | [`held`] | what this session knows of tags |
 //! | [`place`] | which tag has which slot |
 //! | [`known`] | whether a tag exists, as far as a session can tell |
-//! | [`visit`] | waiting at the slot of a tag that no session has found yet |
+//! | [`visit`] | waiting at a tag's slot, which it keeps meanwhile |
 //! | [`timeout`] | for how long a call may wait |
 //! | [`own`] | tags that this transaction has changed |
 //! | [`privilege`] | which role may do what with one |
@@ -40,22 +40,26 @@ use snowflake_ids_core::registry_error::Unregistered;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
+use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use timeout::Timeout;
 use visit::Visit;
 
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+
 /// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
 /// server's that can fail.
 #[inline]
 pub fn next_at_once(held: &Held) -> Option<i64> {
-    take_at_once(held).ok().map(|(_, taken)| taken.range.first)
+    take_at_once(held, ONE).ok().map(|(_, taken)| taken.range.first)
 }
 
-/// Takes an id out of the buffers, and has the next range fetched where this one is the taker to ask for it.
+/// Takes ids out of the buffers, one at least and so many at most, and has the next range fetched where this one is the taker to ask
+/// for it.
 #[inline]
-fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
-    let (slot, taken) = held.take()?;
+fn take_at_once(held: &Held, want: NonZeroU32) -> Result<(&'static Slot, Taken), Miss> {
+    let (slot, taken) = held.take_up_to(want)?;
     if taken.prefetch {
         ask_ahead(slot);
     }
@@ -64,10 +68,14 @@ fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
 
 /// The next id of a tag.
 pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
+    next_range(function, bytes, ONE).map(|range| range.first)
+}
+
+/// The next ids of a tag, one at least and so many at most.
+fn next_range(function: &'static str, bytes: &[u8], want: NonZeroU32) -> Result<Range, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    let timeout = Timeout::new();
-    match take(segments, &tag, &timeout)? {
-        Served::Buffers((_, taken)) | Served::Own(taken, _) => Ok(taken.range.first),
+    match take(segments, &tag, &Timeout::new(), want)? {
+        Served::Buffers((_, taken)) | Served::Own(taken, _) => Ok(taken.range),
     }
 }
 
@@ -84,15 +92,10 @@ pub fn next_of_sequence(
     let mut run = Run::new(increment);
     loop {
         // The first one, too, where the buffers are known and filled: it is part of the row then.
-        let held = held::find(bytes).map(|held| held.take_up_to(run.missing()));
+        let held = held::find(bytes).map(|held| take_at_once(held, run.missing()));
         let range = match held {
-            Some(Ok((slot, taken))) => {
-                if taken.prefetch {
-                    ask_ahead(slot);
-                }
-                taken.range
-            }
-            _ => Range { first: next(function, bytes)?, count: 1, increment: 1 },
+            Some(Ok((_, taken))) => taken.range,
+            _ => next_range(function, bytes, run.missing())?,
         };
         if let Some(number) = run.add(range)? {
             return Ok(number);
@@ -105,7 +108,7 @@ pub fn next_of_sequence(
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     let timeout = Timeout::new();
-    Ok(match take(segments, &tag, &timeout)? {
+    Ok(match take(segments, &tag, &timeout, ONE)? {
         Served::Buffers((slot, taken)) => held::hold(&tag).write(slot, taken.day, taken.range.first),
         Served::Own(taken, row) => {
             held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first)
@@ -140,15 +143,22 @@ pub enum Served<T> {
 /// For whom the buffers of a tag are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// The caller, who must have the right to take ids, and may have the tag created by that.
-    Caller,
+    /// The caller, who must have the right to take ids, and may have the tag created by that. It wants so many.
+    Caller { want: NonZeroU32 },
     /// This extension, for something else that the tag serves: whatever the caller may do with it, and never one that there is not.
     Extension,
 }
 
 impl User {
     fn creates(self) -> bool {
-        self == Self::Caller && settings::segment_auto_create()
+        self != Self::Extension && settings::segment_auto_create()
+    }
+
+    fn want(self) -> NonZeroU32 {
+        match self {
+            Self::Caller { want } => want,
+            Self::Extension => ONE,
+        }
     }
 }
 
@@ -157,9 +167,10 @@ fn take(
     segments: &'static Segments,
     tag: &Tag,
     timeout: &Timeout,
+    want: NonZeroU32,
 ) -> Result<Served<(&'static Slot, Taken)>, SegmentError> {
     privilege::to_take(tag, timeout)?;
-    use_buffers(segments, tag, timeout, User::Caller, take_at_once)
+    use_buffers(segments, tag, timeout, User::Caller { want }, |held| take_at_once(held, want))
 }
 
 /// Has something made of the buffers of a tag that serves something else of this extension. `take` is called again after each refill.
@@ -207,26 +218,25 @@ fn use_held<T>(
     user: User,
     take: impl Fn(&Held) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
-    // From the moment on in which a place is found: what comes before the wait may fail.
+    // From the moment on in which a place is given: it stays until there is an id.
     let mut visit = None;
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
-        if user == User::Caller {
+        if user != User::Extension {
             held.set_permit(privilege::to_take(tag, timeout)?);
         }
         match take(held) {
             Ok(made) => return Ok(Served::Buffers(made)),
             Err(Miss::Gone) => {
                 drop(visit.take());
-                find_place(segments, held, tag, timeout, user.creates())?;
-                visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
+                visit = find_place(segments, held, tag, timeout, user)?;
             }
             Err(Miss::Dry | Miss::Over) => {
                 // A refill would wait for the end of the transaction that has the row locked: this one.
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
-                if let Some(made) = wait(held, tag, timeout, user.creates(), || take(held))? {
+                if let Some(made) = wait(held, tag, timeout, user, || take(held))? {
                     return Ok(Served::Buffers(made));
                 }
             }
@@ -243,15 +253,15 @@ fn take_own(tag: &Tag) -> Result<Option<(Taken, Row)>, SegmentError> {
     Ok(own)
 }
 
-/// Finds the tag's place, or gives it one. It may be taken away before there is an id in it, and so again and again: not
-/// beyond the time that a call may wait.
+/// Finds the tag's place, or gives it one, where this call waits from then on. It may be taken away all the same, and so again and
+/// again: not beyond the time that a call may wait.
 fn find_place(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
     timeout: &Timeout,
-    creates: bool,
-) -> Result<(), SegmentError> {
+    user: User,
+) -> Result<Option<Visit>, SegmentError> {
     if timeout.has_begun() {
         check_for_interrupts!();
         if timeout.is_over() {
@@ -263,8 +273,14 @@ fn find_place(
     }
     SEGMENT.on_change(held::forget_places);
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    held.set_place(Some(place::look_up(segments, source, tag, creates, timeout.left())?));
-    Ok(())
+    visit::watch();
+    let found = place::look_up(segments, source, tag, user.creates(), user.want())?;
+    let visit = found.as_ref().filter(|found| found.is_new);
+    let visit = visit.map(|found| Visit::at(found.slot, found.incarnation, user.want()));
+    timeout.begin();
+    let found = found.ok_or_else(|| no_refill(tag, timeout, None))?;
+    held.set_place(Some((found.slot, found.incarnation)));
+    Ok(visit)
 }
 
 /// Asks for a refill; `creates`: of a tag that is to be made if there is none, for this call and not for those that come
@@ -290,8 +306,8 @@ struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a Timeout) -> Self {
-        // Buffers that were never filled, or were taken away, say nothing of its appetite.
-        slot.waits.begin(slot.segment.shelves().current.is_some());
+        // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
+        slot.waits.begin(slot.segment.shelves().current.is_some() && slot.slow_start().is_none());
         Self { slot, incarnation, timeout, began: uptime() }
     }
 }
@@ -310,16 +326,16 @@ fn wait<T>(
     held: &Held,
     tag: &Tag,
     timeout: &Timeout,
-    creates: bool,
+    user: User,
     take: impl Fn() -> Result<T, Miss>,
 ) -> Result<Option<T>, SegmentError> {
     let Some((slot, incarnation)) = held.place() else { return Ok(None) };
-    let _visit = Visit::begin(slot, incarnation);
+    let Some(_visit) = Visit::begin(slot, incarnation, user.want()) else { return Ok(None) };
     if own::is_quiet() {
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
     let _wait = Wait::begin(slot, incarnation, timeout);
-    let ask = || ask(slot, creates);
+    let ask = || ask(slot, user.creates());
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {

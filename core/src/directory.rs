@@ -5,8 +5,10 @@
 //!
 //! Places are found through an [`Index`].
 
+mod shares;
 mod tag;
 
+pub use shares::{Share, Shares};
 pub use tag::Tag;
 
 use crate::index::{Index, NOWHERE};
@@ -57,6 +59,7 @@ pub struct Directory<'m> {
     /// The first free place.
     free: u32,
     len: usize,
+    shares: Shares<'m>,
 }
 
 impl<'m> Directory<'m> {
@@ -71,7 +74,18 @@ impl<'m> Directory<'m> {
             *entry = Entry(State::Free { next: free });
             free = place;
         }
-        Self { entries, index, free, len: 0 }
+        Self { entries, index, free, len: 0, shares: Shares::default() }
+    }
+
+    /// The same, which counts the places of each database in this memory, as long as there are entries. Only while it is empty.
+    #[must_use]
+    pub fn with_shares(self, shares: &'m mut [Share]) -> Self {
+        Self { shares: Shares::new(shares), ..self }
+    }
+
+    /// How many places each database has, where that is counted.
+    pub fn shares(&self) -> &Shares<'m> {
+        &self.shares
     }
 
     /// How many keys there are.
@@ -99,7 +113,7 @@ impl<'m> Directory<'m> {
 
     /// All keys and their places, by place.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Key)> {
-        (0..self.entries.len()).filter_map(|place| Some((place, self.get(place)?)))
+        (0..self.entries.len()).filter_map(|place| Some((place, self.get(place)?))).take(self.len)
     }
 
     /// The place that a key has.
@@ -123,6 +137,7 @@ impl<'m> Directory<'m> {
         *self.entries.get_mut(place as usize)? = Entry(State::Used { hash, key });
         self.free = next;
         self.len += 1;
+        self.shares.add(key.database);
         Some(place as usize)
     }
 
@@ -134,6 +149,7 @@ impl<'m> Directory<'m> {
         *entry = Entry(State::Free { next: self.free });
         self.free = place;
         self.len -= 1;
+        self.shares.remove(key.database);
         let Self { entries, index, .. } = self;
         index.remove(hash, place, |other| match entries.get(other as usize) {
             Some(Entry(State::Used { hash, .. })) => Some(*hash),

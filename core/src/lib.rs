@@ -89,6 +89,7 @@ pub mod drift;
 pub mod encode;
 pub mod error;
 pub mod failover;
+pub mod floors;
 pub mod form;
 pub mod gate;
 pub mod guard;

@@ -1,101 +1,59 @@
-//! Which tags have a place where there are fewer places than tags, and which give one up.
+//! Places are a cache: which tag gives its place up.
 //!
-//! A tag whose row was seen has a right to a place. One that no session has seen yet, and that may not exist, is *on
-//! trial*: it has a place only while a session waits for its ids. The first ids end the trial. Tags on trial have a small
-//! share of the places: no user that asks for any number of names takes more.
+//! The hand of a clock goes over the places, as in the buffer manager of Postgres. A place whose cursor has not moved since the
+//! hand's last visit may go, so that takers write nothing for it. Of those that may, one of the database that has most goes
+//! first: all databases have the same share. A place where calls wait for ids never goes.
 
 use crate::reservation::Floor;
 use crate::segment::{Period, Shelves};
-use std::cmp::Reverse;
-use std::time::Duration;
 
-/// A tag that was not used for this long may lose its place to another one.
-pub const IDLE: Duration = Duration::from_secs(10);
+/// How many more places the hand looks at for one of a database with more of them than that of the one it has found.
+const LOOK_ON: usize = 1_024;
 
-/// One of so many places may be on trial,
-const SHARE: usize = 16;
-/// and at least so many.
-const FEW: usize = 8;
+/// The hand holds others up: after so many places, one that was used will do.
+const FAR: usize = 4_096;
 
-/// What speaks for a tag that wants a place.
+/// One place, as the hand finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// Its row was seen.
-    Known,
-    /// It may not exist.
-    Trial,
+pub struct Sight {
+    /// Whether calls wait there for ids.
+    pub awaited: bool,
+    /// Whether ids were taken since the hand's last visit.
+    pub moved: bool,
+    /// How many places the tags of its database have.
+    pub places: u32,
 }
 
-/// What a place is used for. Lengths of time are those for which no session has used it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// A tag of which it is not known yet whether there is a row.
-    Trial {
-        /// Whether a caller waits for its ids.
-        awaited: bool,
-    },
-    /// Ids of a known tag are asked for.
-    Awaited,
-    /// A known tag's buffers.
-    Buffers(Duration),
-    /// A note of the ids that a transaction gave out by itself, which it may roll back or has.
-    Floor(Duration),
-}
-
-/// Why a tag gets no place now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceError {
-    /// All places are in use.
-    Full,
-    /// As many tags as may be are on trial.
-    Trials,
-}
-
-/// How many of these places may be on trial.
-pub fn most_on_trial(places: usize) -> usize {
-    (places / SHARE).max(FEW).min(places)
-}
-
-/// What there is to go by.
-#[derive(Clone, Copy, Debug)]
-pub struct Occupancy {
-    /// How many places there are.
-    pub places: usize,
-    /// Whether one of them is free.
-    pub has_free: bool,
-    /// How many tags are on trial.
-    pub on_trial: usize,
-}
-
-/// Which place a tag gets: a free one (None), or that of another tag, which loses it. `uses` are all places
-/// that are not free; they are only looked at where none is.
-pub fn admit(
-    claim: Claim,
-    occupancy: Occupancy,
-    uses: impl Iterator<Item = (usize, Use)>,
-) -> Result<Option<usize>, PlaceError> {
-    if claim == Claim::Trial && occupancy.on_trial >= most_on_trial(occupancy.places) {
-        return Err(PlaceError::Trials);
+/// Moves the hand on until a place is found that may go: two turns at most, and not much further than [`FAR`], so in the end one
+/// from which ids were taken just now. None: calls wait at all of them. `most` is what the database with most places has; `look`
+/// notes the visit, and gives None for a place that is free.
+pub fn sweep(
+    hand: &mut usize,
+    places: usize,
+    most: u32,
+    mut look: impl FnMut(usize) -> Option<Sight>,
+) -> Option<usize> {
+    let (mut found, mut moved, mut looks) = (None::<(u32, usize)>, None, 0..2 * places);
+    while let Some(looked) = looks.next() {
+        if looked >= FAR && moved.is_some() {
+            break;
+        }
+        let place = *hand % places;
+        *hand = (place + 1) % places;
+        let Some(sight) = look(place).filter(|sight| !sight.awaited) else { continue };
+        if sight.moved {
+            moved = Some(place);
+        } else if found.is_none_or(|(places, _)| sight.places > places) {
+            if found.is_none() {
+                looks.end = looks.end.min(looked + LOOK_ON);
+            }
+            found = Some((sight.places, place));
+            if sight.places >= most {
+                break;
+            }
+        }
     }
-    if occupancy.has_free {
-        return Ok(None);
-    }
-    let least = uses.filter_map(|(place, used)| Some((worth(claim, used)?, place))).min();
-    least.map(|(_, place)| Some(place)).ok_or(PlaceError::Full)
-}
-
-/// What it would cost that a place is given to another tag: the least is let go. None: it is not given away for this.
-fn worth(claim: Claim, used: Use) -> Option<(u8, Reverse<Duration>)> {
-    let (rank, idle) = match (used, claim) {
-        (Use::Trial { awaited: false }, _) => (0, Duration::ZERO),
-        // Nothing is lost with it: a session that waits there asks again.
-        (Use::Trial { awaited: true }, Claim::Known) => (1, Duration::ZERO),
-        (Use::Buffers(idle), _) if idle >= IDLE => (2, idle),
-        // Ids that a session saw may come again then, so all else goes first.
-        (Use::Floor(idle), Claim::Known) if idle >= IDLE => (3, idle),
-        _ => return None,
-    };
-    Some((rank, Reverse(idle)))
+    found.map(|(_, place)| place).or(moved)
 }
 
 /// The highest id of a tag that was handed out. It takes the tag's buffers, how far transactions came that were rolled back,

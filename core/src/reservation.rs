@@ -49,6 +49,9 @@ pub struct Wish {
     pub received: Option<Reached>,
     /// Which of several registries this one is; None where there is one.
     pub share: Option<Share>,
+    /// The most ids to reserve, of a tag that starts slowly. Registries of former versions don't know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
 }
 
 /// How far a tag has come: the first day of the period, in days since 1970, and the highest id. 0 and the id where the
@@ -385,7 +388,8 @@ impl Row {
         // What is left may have been handed out where the row does not know all.
         let carry_over =
             carry_over.filter(|left| definition == self.definition && !self.may_be_out(left, wish.floor));
-        let range = match carry_over.map_or_else(|| definition.reserve(pace.ids(bounds)), Ok) {
+        let ids = wish.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
+        let range = match carry_over.map_or_else(|| definition.reserve(ids), Ok) {
             Ok(range) => range,
             Err(exhausted) => return Outcome::Exhausted(exhausted),
         };

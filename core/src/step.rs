@@ -94,3 +94,24 @@ impl Pace {
         u32::try_from(used).unwrap_or(ids).min(ids)
     }
 }
+
+/// The grants to a tag that came while no place was free: what its callers want, then twice as many each time, until that is its
+/// step. So what is lost with its place is about what it used of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowStart {
+    /// Ids of the last grant; 0 before the first.
+    pub granted: u32,
+}
+
+impl SlowStart {
+    /// The most ids of the next grant, where calls wait for so many.
+    pub fn most(self, wanted: u32) -> u32 {
+        self.granted.saturating_mul(2).max(wanted).max(1)
+    }
+
+    /// After a grant; None: the tag has come to its step.
+    #[must_use]
+    pub fn after(self, granted: u32, step: u32) -> Option<Self> {
+        (granted < step).then_some(Self { granted })
+    }
+}

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
 use snowflake_ids_core::definition::MAX_TAG_BYTES;
-use snowflake_ids_core::directory::{Directory, Entry, Key, Tag};
+use snowflake_ids_core::directory::{Directory, Entry, Key, Share, Tag};
 use snowflake_ids_core::index::index_len;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -21,15 +21,20 @@ fn key(database: u32, tag: &str) -> Key {
 struct Memory {
     entries: Vec<Entry>,
     index: Vec<u32>,
+    shares: Vec<Share>,
 }
 
 impl Memory {
     fn new(entries: usize) -> Self {
-        Self { entries: vec![Entry::EMPTY; entries], index: vec![7; index_len(entries)] }
+        Self {
+            entries: vec![Entry::EMPTY; entries],
+            index: vec![7; index_len(entries)],
+            shares: vec![Share::default(); entries],
+        }
     }
 
     fn directory(&mut self) -> Directory<'_> {
-        Directory::new(&mut self.entries, &mut self.index)
+        Directory::new(&mut self.entries, &mut self.index).with_shares(&mut self.shares)
     }
 }
 
@@ -150,6 +155,11 @@ fn assert_same(directory: &Directory<'_>, model: &HashMap<Key, usize>) -> Result
     prop_assert_eq!(&listed, model);
     prop_assert_eq!(directory.len(), model.len());
     prop_assert_eq!(directory.is_empty(), model.is_empty());
+    let places =
+        |database| u32::try_from(model.keys().filter(|key| key.database == database).count()).unwrap();
+    let shares = [0, 1, 2].map(places);
+    prop_assert_eq!([0, 1, 2].map(|database| directory.shares().of(database)), shares);
+    prop_assert_eq!(Some(directory.shares().most()), shares.into_iter().max());
     for number in 0..24 {
         prop_assert_eq!(directory.find(&nth(number)), model.get(&nth(number)).copied());
     }

@@ -1,94 +1,126 @@
-//! Which tags may have a place, and which give one up.
+//! The hand that goes over places.
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::places::{Claim, IDLE, Occupancy, PlaceError, Use, admit, most_on_trial};
-use std::time::Duration;
+use snowflake_ids_core::places::{Sight, sweep};
 
-const LONG: Use = Use::Buffers(Duration::from_mins(1));
-const LONGER: Use = Use::Buffers(Duration::from_secs(61));
-const SHORT: Use = Use::Buffers(Duration::from_secs(9));
-
-/// Asks for a place where these are taken, of so many.
-fn ask(claim: Claim, places: usize, uses: &[Use]) -> Result<Option<usize>, PlaceError> {
-    let on_trial = uses.iter().filter(|used| matches!(used, Use::Trial { .. })).count();
-    let occupancy = Occupancy { places, has_free: uses.len() < places, on_trial };
-    admit(claim, occupancy, uses.iter().copied().enumerate())
+/// Places as the hand finds them; None: free. A visit is noted.
+struct Places {
+    all: Vec<Option<Sight>>,
+    hand: usize,
+    looks: usize,
 }
 
-#[test]
-fn few_places_are_for_trials() {
-    assert_eq!([1, 4, 8, 128, 1_024, 1_000_000].map(most_on_trial), [1, 4, 8, 8, 64, 62_500]);
-}
+impl Places {
+    fn new(all: Vec<Option<Sight>>) -> Self {
+        Self { all, hand: 0, looks: 0 }
+    }
 
-#[test]
-fn a_free_place_is_taken_first() {
-    assert_eq!(ask(Claim::Known, 4, &[LONG, LONGER, Use::Trial { awaited: false }]), Ok(None));
-    assert_eq!(ask(Claim::Trial, 4, &[LONG, LONGER]), Ok(None));
-}
+    fn sweep(&mut self) -> Option<usize> {
+        let most = self.all.iter().flatten().map(|sight| sight.places).max().unwrap_or(0);
+        let Self { all, hand, looks } = self;
+        *looks = 0;
+        sweep(hand, all.len(), most, |place| {
+            *looks += 1;
+            let sight = all[place].as_mut()?;
+            let seen = *sight;
+            sight.moved = false;
+            Some(seen)
+        })
+    }
 
-#[test]
-fn a_known_tag_takes_the_place_of_one_on_trial_then_of_the_longest_idle_then_of_a_floor() {
-    let floor = Use::Floor(IDLE);
-    let (left, awaited) = (Use::Trial { awaited: false }, Use::Trial { awaited: true });
-    let all = [floor, LONG, LONGER, awaited, left];
-    assert_eq!(ask(Claim::Known, 5, &all), Ok(Some(4)));
-    assert_eq!(ask(Claim::Known, 4, &all[..4]), Ok(Some(3)));
-    assert_eq!(ask(Claim::Known, 3, &all[..3]), Ok(Some(2)));
-    assert_eq!(ask(Claim::Known, 2, &all[..2]), Ok(Some(1)));
-    assert_eq!(ask(Claim::Known, 1, &all[..1]), Ok(Some(0)));
-    let busy = [SHORT, Use::Awaited, Use::Floor(Duration::from_secs(9))];
-    assert_eq!(ask(Claim::Known, 3, &busy), Err(PlaceError::Full));
-}
-
-#[test]
-fn more_trials_than_may_be_wait_even_where_places_are_free() {
-    let awaited = [Use::Trial { awaited: true }; 8];
-    assert_eq!(ask(Claim::Trial, 100, &awaited), Err(PlaceError::Trials));
-    assert_eq!(ask(Claim::Trial, 100, &awaited[1..]), Ok(None));
-    assert_eq!(ask(Claim::Trial, 9, &[&awaited[..], &[LONG]].concat()), Err(PlaceError::Trials));
-}
-
-#[test]
-fn a_trial_takes_the_place_of_a_tag_that_idles_and_of_no_other() {
-    assert_eq!(ask(Claim::Trial, 2, &[SHORT, LONG]), Ok(Some(1)));
-    for used in [SHORT, Use::Awaited, Use::Floor(Duration::from_hours(1)), Use::Trial { awaited: true }] {
-        assert!(ask(Claim::Trial, 20, &[used; 20]).is_err(), "{used:?}");
+    fn used(&mut self, place: usize) {
+        self.all[place].as_mut().unwrap().moved = true;
     }
 }
 
-fn uses() -> impl Strategy<Value = Use> {
-    let idle = || (0_u64..30).prop_map(Duration::from_secs);
-    prop_oneof![
-        any::<bool>().prop_map(|awaited| Use::Trial { awaited }),
-        Just(Use::Awaited),
-        idle().prop_map(Use::Buffers),
-        idle().prop_map(Use::Floor),
-    ]
+const IDLE: Option<Sight> = Some(Sight { awaited: false, moved: false, places: 1 });
+const USED: Option<Sight> = Some(Sight { awaited: false, moved: true, places: 1 });
+const AWAITED: Option<Sight> = Some(Sight { awaited: true, moved: false, places: 1 });
+
+const fn of_database(places: u32) -> Sight {
+    Sight { awaited: false, moved: false, places }
+}
+
+#[test]
+fn a_tag_that_is_used_between_visits_keeps_its_place() {
+    let mut places = Places::new(vec![USED; 4]);
+    for _ in 0..100 {
+        places.used(2);
+        let gone = places.sweep().unwrap();
+        assert_ne!(gone, 2);
+        // Another tag comes there.
+        places.used(gone);
+    }
+}
+
+#[test]
+fn where_all_were_used_one_goes_after_a_turn() {
+    let mut places = Places::new(vec![USED; 5]);
+    assert_eq!((places.sweep(), places.looks), (Some(0), 6));
+    assert_eq!((places.sweep(), places.looks), (Some(1), 1), "the visit counts");
+}
+
+#[test]
+fn a_place_where_calls_wait_never_goes() {
+    assert_eq!(Places::new(vec![AWAITED, None, AWAITED]).sweep(), None);
+    assert_eq!(Places::new(vec![AWAITED, USED, AWAITED]).sweep(), Some(1));
+    assert_eq!(Places::new(vec![AWAITED, USED, IDLE]).sweep(), Some(2));
+    assert_eq!(Places::new(Vec::new()).sweep(), None);
+}
+
+#[test]
+fn the_database_with_most_places_gives_one_first() {
+    let mut places = Places::new([1, 1, 3, 1, 3, 3].map(|places| Some(of_database(places))).to_vec());
+    assert_eq!((places.sweep(), places.looks), (Some(2), 3), "none has more");
+    places.used(2);
+    assert_eq!(places.sweep(), Some(4));
+    // Its places are in use: then one of the next.
+    let busy = Sight { awaited: true, ..of_database(3) };
+    let mut places = Places::new(vec![Some(of_database(1)), Some(of_database(2)), Some(busy)]);
+    assert_eq!(places.sweep(), Some(1));
+}
+
+#[test]
+fn the_hand_does_not_look_at_all_of_many_places() {
+    let mut places = Places::new(vec![IDLE; 10_000]);
+    places.all[9_999] = Some(of_database(2));
+    assert_eq!(places.sweep(), Some(0));
+    assert!(places.looks < 2_000, "{}", places.looks);
+    // Nor where all were used; but where calls wait.
+    let mut places = Places::new(vec![USED; 10_000]);
+    assert_eq!((places.sweep(), places.looks), (Some(4_095), 4_096));
+    places.all = vec![AWAITED; 10_000];
+    places.all[3_000] = USED;
+    assert_eq!(places.sweep(), Some(3_000));
+}
+
+fn sights() -> impl Strategy<Value = Vec<Option<Sight>>> {
+    let sight = (any::<bool>(), any::<bool>(), 1_u32..4).prop_map(|(awaited, moved, places)| Sight {
+        awaited,
+        moved,
+        places,
+    });
+    prop::collection::vec(prop::option::weighted(0.9, sight), 0..40)
 }
 
 proptest! {
     #[test]
-    fn no_tag_loses_a_place_that_is_in_use(uses in prop::collection::vec(uses(), 1..40), free in 0_usize..3, known in any::<bool>()) {
-        let claim = if known { Claim::Known } else { Claim::Trial };
-        let trials = uses.iter().filter(|used| matches!(used, Use::Trial { .. })).count();
-        let places = uses.len() + free;
-        match ask(claim, places, &uses) {
-            Ok(None) => {
-                prop_assert!(free > 0);
-                prop_assert!(known || trials < most_on_trial(places));
-            }
-            Ok(Some(place)) => match uses[place] {
-                Use::Trial { awaited } => prop_assert!(known || !awaited),
-                Use::Buffers(idle) => prop_assert!(idle >= IDLE && (known || trials < most_on_trial(places))),
-                Use::Floor(idle) => prop_assert!(idle >= IDLE && known),
-                Use::Awaited => prop_assert!(false, "it is waited for"),
-            },
-            Err(PlaceError::Trials) => prop_assert!(!known && trials >= most_on_trial(places)),
-            Err(PlaceError::Full) => {
-                let left = Use::Trial { awaited: false };
-                prop_assert!(free == 0 && !uses.contains(&left));
+    fn two_turns_find_what_there_is(all in sights(), hand in 0_usize..50) {
+        let mut places = Places { hand, ..Places::new(all.clone()) };
+        let found = places.sweep();
+        prop_assert!(places.looks <= 2 * all.len());
+        prop_assert!(all.is_empty() || places.hand < all.len());
+        let may_go = |sight: &Sight| !sight.awaited;
+        match found {
+            None => prop_assert!(!all.iter().flatten().any(may_go)),
+            Some(place) => {
+                let gone = all[place].unwrap();
+                prop_assert!(may_go(&gone));
+                // None that has not moved is of a database with more places.
+                let better = |sight: &Sight| may_go(sight) && !sight.moved && sight.places > gone.places;
+                prop_assert!(!all.iter().flatten().any(better), "{place} of {all:?}");
             }
         }
     }

@@ -44,6 +44,7 @@ fn wish() -> Wish {
         floor: None,
         received: None,
         share: None,
+        most: None,
     }
 }
 
@@ -83,6 +84,12 @@ fn their_number_follows_from_the_pace() {
     assert_eq!(reserved(&row(DEFINITION), &quick).supply.range, range(501, 200));
     let hungry = reserved(&row(DEFINITION), &Wish { hungry: true, ..quick });
     assert_eq!((hungry.supply.range, hungry.supply.prefetch_at), (range(501, 400), 0));
+}
+
+#[test]
+fn a_wish_may_say_how_many_at_most() {
+    let most = |most| reserved(&row(DEFINITION), &Wish { most: Some(most), ..wish() }).supply.range;
+    assert_eq!([0, 1, 7, 100, u32::MAX].map(most), [1, 1, 7, 100, 100].map(|count| range(501, count)));
 }
 
 #[test]
@@ -388,10 +395,11 @@ prop_compose! {
         floor in reached(),
         received in reached(),
         share in prop::option::of((0_u32..3, 2_u32..4)),
+        most in prop::option::of(any::<u32>()),
     ) -> Wish {
         let share = share.map(|(index, of)| Share { index: index % of, of });
         let lasted = lasted.map(Duration::from_secs);
-        Wish { pace, lasted, hungry, prefetch, floor, received, share, target: Duration::from_secs(10), carry_over: None }
+        Wish { pace, lasted, hungry, prefetch, floor, received, share, most, target: Duration::from_secs(10), carry_over: None }
     }
 }
 

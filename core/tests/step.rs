@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::step::{Bounds, HUNGER, Pace};
+use snowflake_ids_core::step::{Bounds, HUNGER, Pace, SlowStart};
 use std::time::Duration;
 
 const TARGET: Duration = Duration::from_mins(15);
@@ -105,6 +105,18 @@ fn the_next_segment_is_fetched_after_its_share_of_this_one() {
 #[test]
 fn hunger_lasts_as_long_as_in_cosid() {
     assert_eq!(HUNGER.as_secs(), 5);
+}
+
+#[test]
+fn a_slow_start_gives_what_is_wanted_then_twice_as_many_up_to_the_step() {
+    let (mut slow_start, mut grants) = (Some(SlowStart::default()), Vec::new());
+    while let Some(slow) = slow_start {
+        grants.push(slow.most(3).min(100));
+        slow_start = slow.after(slow.most(3).min(100), 100);
+    }
+    assert_eq!(grants, [3, 6, 12, 24, 48, 96, 100]);
+    assert_eq!(SlowStart::default().most(0), 1);
+    assert_eq!(SlowStart { granted: u32::MAX }.most(1), u32::MAX);
 }
 
 fn bounds() -> impl Strategy<Value = Bounds> {

@@ -81,6 +81,7 @@ fn a_question_has_this_form() {
         floor: None,
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
+        most: None,
     };
     let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, wish };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
@@ -303,6 +304,28 @@ fn bounds() -> LeaseRequest {
     }
 }
 
+/// A registry of another version passes over it, and a node of another version says nothing of it.
+#[test]
+fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
+    let plain = Wish {
+        carry_over: None,
+        pace: Pace::default(),
+        lasted: None,
+        target: Duration::from_mins(15),
+        hungry: false,
+        prefetch: 100,
+        floor: None,
+        received: None,
+        share: None,
+        most: None,
+    };
+    let text = serde_json::to_string(&plain).unwrap();
+    assert!(!text.contains("most"), "{text}");
+    assert_eq!(serde_json::from_str::<Wish>(&text).unwrap(), plain);
+    let slow = serde_json::to_string(&Wish { most: Some(3), ..plain }).unwrap();
+    assert!(slow.ends_with(",\"most\":3}"), "{slow}");
+}
+
 /// Every field of a question that a server can ask is bounded.
 #[test]
 fn a_question_out_of_bounds_is_refused_and_says_which_field() {
@@ -316,6 +339,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         floor: None,
         received: None,
         share: None,
+        most: None,
     };
     let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, wish: wish.clone() };
     let leases = |change: &dyn Fn(&mut LeaseRequest)| {
@@ -456,9 +480,10 @@ prop_compose! {
         (hungry, prefetch) in any::<(bool, u8)>(),
         reached: [Option<(i32, i64)>; 2],
         share in of(shares()),
+        most in of(any::<u32>()),
     ) -> Wish {
         let ((lasted, target), [floor, received]) = (times, reached);
-        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share }
+        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, most }
     }
 }
 

@@ -7,9 +7,7 @@ mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::segment;
     use crate::shared::segments::segments;
-    use crate::shared::slot::FloorCell;
     use pgrx::prelude::*;
-    use snowflake_ids_core::reservation::Floor;
 
     fn run(sql: &str) {
         Spi::run(sql).unwrap();
@@ -64,26 +62,6 @@ mod tests {
         assert_eq!(sqlstate("SELECT segment_nextval('short lived')"), "42704");
         run("SELECT snowflake_ids.segment_create('short lived', start => 7)");
         assert_eq!(next("short lived"), 7);
-    }
-
-    /// Fails when ids that were reserved before the floor was raised take it away.
-    #[pg_test]
-    fn a_floor_stays_until_ids_above_it_are_known() {
-        let cell = FloorCell::default();
-        let floor = |life, day, id| Floor { life, day, id };
-        assert_eq!(cell.get(), None);
-        cell.raise(floor(1, 10, 50));
-        cell.raise(floor(1, 10, 40));
-        cell.raise(floor(1, 9, 900));
-        assert_eq!(cell.get(), Some(floor(1, 10, 50)));
-        cell.pass(10, 49);
-        cell.pass(9, 1_000);
-        assert_eq!(cell.get(), Some(floor(1, 10, 50)));
-        // The tag was forced back since.
-        cell.raise(floor(2, 10, 7));
-        assert_eq!(cell.get(), Some(floor(2, 10, 7)));
-        cell.pass(10, 7);
-        assert_eq!(cell.get(), None);
     }
 
     #[pg_test]

@@ -29,13 +29,15 @@ pub const MOST_PARTITIONS: usize = 32;
 
 /// How many there are.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a few")]
-const LOCKS: i32 = 5 + MOST_PARTITIONS as i32;
+const LOCKS: i32 = 6 + MOST_PARTITIONS as i32;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
 pub enum For {
     /// Which tag has which place.
     Directory,
+    /// What transactions gave out that may be rolled back.
+    Floors,
     /// The state of the server: which node issues, and how far.
     State,
     /// What the log was told.
@@ -57,7 +59,8 @@ impl For {
             Self::LogLimit => 2,
             Self::SeriesRequests => 3,
             Self::Sweep => 4,
-            Self::Counters(partition) => 5 + usize::from(partition) % MOST_PARTITIONS,
+            Self::Floors => 5,
+            Self::Counters(partition) => 6 + usize::from(partition) % MOST_PARTITIONS,
         }
     }
 }

@@ -13,7 +13,6 @@ use snowflake_ids_core::definition::{Exhausted, TagError};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::ended;
-use snowflake_ids_core::places::IDLE;
 use snowflake_ids_core::privilege::{Action, Privilege};
 use snowflake_ids_core::registry_error::Unregistered;
 use snowflake_ids_core::{Explain, Kind};
@@ -59,16 +58,6 @@ pub enum SegmentError {
     /// This session got no id of the tag yet.
     #[error("segment_currval of tag \"{0}\" is not yet defined in this session")]
     NoLast(String),
-    /// All places in shared memory are in use.
-    #[error("too many segment tags are in use")]
-    NoPlace(usize),
-    /// So many tags are being looked for that no session has found yet, and this would be one more.
-    #[error("cannot look for segment tag \"{tag}\" now")]
-    NoTrial {
-        tag: String,
-        /// How many may be.
-        most: usize,
-    },
     /// The extension's table of tags is not there.
     #[error("the table snowflake_ids.segment does not exist")]
     NoTable,
@@ -143,7 +132,6 @@ impl Explain for SegmentError {
             Self::Exhausted(..) => Kind::Exhausted,
             Self::Parallel(_) => Kind::Unsupported,
             Self::Within(_) | Self::NoLast(_) | Self::NoTable => Kind::NotReady,
-            Self::NoPlace(_) | Self::NoTrial { .. } => Kind::LimitReached,
             Self::TooLate { .. } => Kind::WaitedTooLong,
             Self::Spi(_) => Kind::Internal,
         }
@@ -172,13 +160,6 @@ impl Explain for SegmentError {
                 "Its ids come from the transaction's own memory until that commits.".to_owned()
             }
             Self::Within(_) => "A trigger on snowflake_ids.segment asks for them.".to_owned(),
-            Self::NoPlace(places) => format!(
-                "All {places} places are taken. A tag gives its place up when it was not used for about {}.",
-                human(IDLE)
-            ),
-            Self::NoTrial { most, .. } => format!(
-                "Calls wait for {most} other tags that were not found yet, and no more may be looked for at once."
-            ),
             Self::NoTable => "The extension was dropped from this database, or is being dropped.".to_owned(),
             Self::TooLate { detail, .. } => detail.clone(),
         })
@@ -212,11 +193,6 @@ impl Explain for SegmentError {
                 "Take ids in such a trigger from a sequence, or from snowflake_nextval().".to_owned()
             }
             Self::NoLast(_) => "Call segment_nextval with this tag first.".to_owned(),
-            Self::NoPlace(_) => "Raise snowflake_ids.max_tags and restart the server.".to_owned(),
-            Self::NoTrial { .. } => {
-                "Try again. To find those calls: SELECT pid, query FROM pg_stat_activity WHERE query ~ 'segment_nextval'."
-                    .to_owned()
-            }
             Self::NoTable => "Run CREATE EXTENSION snowflake_ids.".to_owned(),
             Self::TooLate { hint, .. } => hint.clone(),
         })

@@ -72,19 +72,10 @@ impl Held {
         &self.tag
     }
 
-    /// Takes one id out of the buffers.
+    /// Takes at least one id out of the buffers, and at most so many.
     ///
     /// # Errors
     /// [`Miss`]; [`Miss::Gone`] also where the place or the role's rights have to be looked up.
-    #[inline]
-    pub fn take(&self) -> Result<(&'static Slot, Taken), Miss> {
-        self.take_up_to(NonZeroU32::MIN)
-    }
-
-    /// Takes at least one id, and at most so many.
-    ///
-    /// # Errors
-    /// The same.
     #[inline]
     pub fn take_up_to(&self, want: NonZeroU32) -> Result<(&'static Slot, Taken), Miss> {
         let (slot, incarnation) = self.place.get().filter(|_| self.is_permitted()).ok_or(Miss::Gone)?;

@@ -10,7 +10,9 @@ use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::store::tables::SEGMENT;
 use crate::store::{registry, segment as store};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
+use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::own::{OwnError, OwnHost, OwnTags};
@@ -27,6 +29,18 @@ type Name = (Source, Tag);
 static OWN: PerProcess<RefCell<OwnTags<Name, Subtransaction>>> = PerProcess::new(RefCell::new(OwnTags::NONE));
 /// Whether changes of rows are our own doing.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Whether the user was told that an id of the transaction could not be noted.
+static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+fn warn_of_no_floor(tag: &Tag) {
+    let message =
+        format!("could not note the ids of segment tag \"{}\" for a rollback", TagText(*tag).shown());
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message, function_name!())
+        .set_detail("Transactions have left such notes of as many tags as there is memory for.")
+        .set_hint("Should this transaction be rolled back, these ids may come again. Notes go when their tags are used, and there are more with a higher snowflake_ids.max_tags.")
+        .report(PgLogLevel::WARNING);
+}
 
 /// The rows, with the rights of their owner, and the tags' places.
 struct Host;
@@ -51,7 +65,9 @@ impl OwnHost<Name> for Host {
     }
 
     fn raise_floor(&self, (source, tag): &Name, floor: Floor) {
-        place::raise_floor(*source, tag, floor);
+        if !place::raise_floor(*source, tag, floor) && !WARNED.replace(true) {
+            warn_of_no_floor(tag);
+        }
     }
 
     fn clear_floor(&self, (source, tag): &Name, known: Option<Reached>) {
@@ -199,6 +215,7 @@ fn committed() {
 
 fn forget() {
     keep_quiet(false);
+    WARNED.set(false);
     if let Ok(mut all) = OWN.try_borrow_mut() {
         all.forget();
     }

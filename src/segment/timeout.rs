@@ -23,6 +23,11 @@ impl Timeout {
         self.limit
     }
 
+    /// It begins to wait, unless it has.
+    pub fn begin(&self) {
+        self.began.get_or_init(uptime);
+    }
+
     /// How long it has waited so far. It begins to with this.
     pub fn waited(&self) -> Duration {
         uptime().saturating_sub(*self.began.get_or_init(uptime))

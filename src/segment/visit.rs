@@ -1,16 +1,19 @@
-//! Waiting at the place of a tag that no session has found yet. It is let go when the last call that waits there ends,
-//! however that is: by an answer, an error, a cancel, or the end of the session.
+//! Waiting at a tag's place, which is not taken away meanwhile. It ends with the call, however that is: by ids, an error, a cancel, or
+//! the end of the session.
 
 use super::place;
 use crate::pg::process::PerProcess;
 use crate::pg::worker;
 use crate::shared::slot::Slot;
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::sync::Once;
-use std::sync::atomic::Ordering::Relaxed;
 
-/// Where this process waits, and in which incarnation.
-static HERE: PerProcess<Cell<Option<(&'static Slot, u64)>>> = PerProcess::new(Cell::new(None));
+/// A place, its incarnation, and how many ids are waited for.
+type Here = (&'static Slot, u64, NonZeroU32);
+
+/// Where this process waits.
+static HERE: PerProcess<Cell<Option<Here>>> = PerProcess::new(Cell::new(None));
 
 /// A call that waits. Errors unwind through it; the end of the session does not, and is met by a hook.
 pub struct Visit {
@@ -19,18 +22,21 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Begins to wait at a place. Costs nothing where the tag is known.
-    pub fn begin(slot: &'static Slot, incarnation: u64) -> Self {
-        static ONCE: Once = Once::new();
+    /// Begins to wait for so many ids at a place; None: it is another tag's by now.
+    pub fn begin(slot: &'static Slot, incarnation: u64, want: NonZeroU32) -> Option<Self> {
         let is_here =
-            HERE.get().is_some_and(|(here, since)| std::ptr::eq(here, slot) && since == incarnation);
-        if !is_here && slot.on_trial.load(Relaxed) {
-            ONCE.call_once(|| worker::on_exit(end));
-            if place::enter(slot, incarnation) {
-                HERE.set(Some((slot, incarnation)));
-            }
+            HERE.get().is_some_and(|(here, since, _)| std::ptr::eq(here, slot) && since == incarnation);
+        if is_here {
+            return Some(Self { ends: false });
         }
-        Self { ends: !is_here }
+        watch();
+        place::enter(slot, incarnation, want).then(|| Self::at(slot, incarnation, want))
+    }
+
+    /// This process waits there since it was given the place.
+    pub fn at(slot: &'static Slot, incarnation: u64, want: NonZeroU32) -> Self {
+        HERE.set(Some((slot, incarnation, want)));
+        Self { ends: true }
     }
 }
 
@@ -42,8 +48,14 @@ impl Drop for Visit {
     }
 }
 
+/// Sees to it that a wait ends with the session. To be called before a place is given.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| worker::on_exit(end));
+}
+
 fn end() {
-    if let Some((slot, incarnation)) = HERE.take() {
-        place::go(slot, incarnation);
+    if let Some((slot, incarnation, want)) = HERE.take() {
+        place::go(slot, incarnation, want);
     }
 }

@@ -174,8 +174,9 @@ fn define_generators() {
 fn define_segments() {
     let about = About {
         name: c"snowflake_ids.max_tags",
-        short: c"Sets how many segment tags can be in use at once, in all databases together.",
-        long: c"Each takes about 1.3 kB of shared memory.",
+        short:
+            c"Sets how many segment tags keep their ids at hand in shared memory, in all databases together.",
+        long: c"It sizes a cache: there may be more tags. Each takes about 2 kB of shared memory.",
         context: GucContext::Postmaster,
     };
     guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());

@@ -1,6 +1,5 @@
 //! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
 
-use crate::pg::condition::Condition;
 use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
@@ -10,19 +9,36 @@ use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::counts::{Counts, CountsCell};
-use snowflake_ids_core::directory::{Directory, Entry, Key};
+use snowflake_ids_core::directory::{Directory, Entry, Key, Share};
+use snowflake_ids_core::floors::Floors;
 use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::log_limit::LogLimit;
 use snowflake_ids_core::requested::{self, Requested};
+use snowflake_ids_core::reservation::Floor;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Of so many tags at least it can be noted how far rolled-back transactions came.
+const FLOORS: usize = 1_024;
 
 /// All of it.
 #[repr(C, align(64))]
 pub struct Segments {
-    /// The buffers.
+    /// How many tags keep their places while no call waits there: the setting `max_tags`.
+    pub places: usize,
+    /// The buffers: so many, and one more for each process that can wait for ids of a tag. So there is always a free one.
     pub slots: &'static [Slot],
     /// Which of them have requests.
     pub asked: Requested<'static>,
+    /// At how many of them calls wait. Raised and lowered with the directory locked.
+    pub awaited: AtomicUsize,
+    /// Where the hand is that goes over them. Moved with the directory locked for writing.
+    pub hand: AtomicUsize,
+    /// How often a tag had no place when it was called,
+    pub misses: AtomicU64,
+    /// and how often one lost its place to others.
+    pub evictions: AtomicU64,
+    /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places, or a few more.
+    pub floors: RwLock<LwLock, Floors<'static>>,
     /// Which tag has which of them. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
     /// A place for each worker that refills.
@@ -33,10 +49,6 @@ pub struct Segments {
     pub crowded: AtomicBool,
     /// What the log was told of tags, whichever worker it was.
     pub logged: RwLock<LwLock, LogLimit>,
-    /// How many tags are on trial. Changed with the directory locked for writing.
-    pub on_trial: AtomicUsize,
-    /// Broadcast when one of them is not any more.
-    pub trial_over: Condition,
     /// Draws the incarnations of slots: no two owners of a slot have the same.
     incarnations: AtomicU64,
     /// What was counted of tags that have no place any more. Changed with the directory locked for writing.
@@ -76,8 +88,10 @@ impl Segments {
 
     /// Makes a slot another tag's, or free. Only with the directory locked for writing.
     pub fn hand_over(&self, slot: &Slot) {
-        self.former.add(slot.counts_in_all());
-        slot.hand_over(self.new_incarnation());
+        if slot.wanted.swap(0, Relaxed) > 0 {
+            self.awaited.fetch_sub(1, Relaxed);
+        }
+        self.former.add(slot.hand_over(self.new_incarnation()));
     }
 
     /// What was counted of all tags since the server's start, and how many have a place.
@@ -111,28 +125,45 @@ pub fn segments() -> Option<&'static Segments> {
 
 fn rest() -> usize {
     let places = settings::config().map_or(0, |config| config.max_tags);
-    Rest::for_array::<Slot>(places)
+    let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
+    Rest::for_array::<Slot>(slots)
         + Rest::for_array::<WorkerSlot>(server::max_workers())
-        + Rest::for_array::<Entry>(places)
-        + Rest::for_array::<u32>(index_len(places))
-        + Rest::for_array::<AtomicU64>(requested::words(places))
+        + Rest::for_array::<Entry>(slots)
+        + Rest::for_array::<u32>(index_len(slots))
+        + Rest::for_array::<Share>(slots)
+        + Rest::for_array::<Entry>(floors)
+        + Rest::for_array::<u32>(index_len(floors))
+        + Rest::for_array::<Floor>(floors)
+        + Rest::for_array::<AtomicU64>(requested::words(slots))
 }
 
 fn make(rest: &mut Rest) -> Option<Segments> {
     let places = settings::config()?.max_tags;
+    let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
     Some(Segments {
-        slots: rest.array(places, Slot::new),
+        places,
+        slots: rest.array(slots, Slot::new),
+        awaited: AtomicUsize::new(0),
+        hand: AtomicUsize::new(0),
+        misses: AtomicU64::new(0),
+        evictions: AtomicU64::new(0),
         worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
         directory: RwLock::from_raw(
             LwLock::requested(For::Directory),
-            Directory::new(rest.array(places, || Entry::EMPTY), rest.array(index_len(places), || 0)),
+            Directory::new(rest.array(slots, || Entry::EMPTY), rest.array(index_len(slots), || 0))
+                .with_shares(rest.array(slots, Share::default)),
         ),
-        asked: Requested::new(rest.array(requested::words(places), AtomicU64::default)),
+        floors: RwLock::from_raw(
+            LwLock::requested(For::Floors),
+            Floors::new(
+                Directory::new(rest.array(floors, || Entry::EMPTY), rest.array(index_len(floors), || 0)),
+                rest.array(floors, || Floor { life: 0, day: 0, id: 0 }),
+            ),
+        ),
+        asked: Requested::new(rest.array(requested::words(slots), AtomicU64::default)),
         launcher: Station::default(),
         crowded: AtomicBool::new(false),
         logged: RwLock::from_raw(LwLock::requested(For::LogLimit), LogLimit::default()),
-        on_trial: AtomicUsize::new(0),
-        trial_over: Condition::default(),
         incarnations: AtomicU64::new(0),
         former: CountsCell::default(),
     })

@@ -1,27 +1,26 @@
 //! A tag's place in shared memory: its buffers, the requests for more, and what is known of it.
 
-mod floor;
-mod idleness;
 mod shared_text;
 mod supplies;
 mod time;
 mod trouble;
 
-pub use floor::FloorCell;
 pub use shared_text::SharedText;
 pub use supplies::{Supplies, Waits};
 pub use trouble::{Trouble, TroubleCell};
 
 use crate::pg::clock::SystemClock;
 use crate::pg::condition::Condition;
-use idleness::Idleness;
 use snowflake_ids_core::counts::{Counts, CountsCell};
-use snowflake_ids_core::places::Use;
 use snowflake_ids_core::request::{Answer, Request};
 use snowflake_ids_core::segment::{Segment, Shelves};
 use snowflake_ids_core::series::monotonic::Section;
+use snowflake_ids_core::step::SlowStart;
 use snowflake_ids_core::{Clock, UnixMicros};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// No cursor is here.
+const NEVER: u64 = u64::MAX;
 
 /// Everything about one tag. Takers of ids write to the first line of `segment` and to nothing else.
 #[repr(C)]
@@ -32,24 +31,24 @@ pub struct Slot {
     pub request: Request,
     /// Broadcast when a request was answered.
     pub answered: Condition,
-    /// Whether no session has found the tag yet. Changed with the directory locked for writing.
+    /// Whether no session has found the tag yet: it may not exist. Changed with the directory locked for writing.
     pub on_trial: AtomicBool,
-    /// How many calls wait for ids while it is on trial. Raised with the directory locked, lowered with it locked for
-    /// writing.
-    pub waiting: AtomicU32,
+    /// How many ids calls wait for. Raised and lowered with the directory locked.
+    pub wanted: AtomicU64,
+    /// Where the cursor was when the hand was here last. Changed with the directory locked for writing.
+    seen: AtomicU64,
+    /// How far it is where it starts slowly: 1 and the ids of its last grant; else 0. Changed with the directory locked for writing.
+    slow_start: AtomicU64,
     /// What the workers know of the tag.
     pub supplies: Supplies,
     /// What befell callers.
     pub waits: Waits,
-    /// Ids that a transaction handed out by itself and did not commit.
-    pub floor: FloorCell,
     /// Why refills fail.
     pub trouble: TroubleCell,
     /// Which of several registries its ids came from last.
     pub registry: AtomicU32,
     /// How the tag's numbers are written. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    idleness: Idleness,
     /// How far counts had come when they were set back last, and when that was.
     before: CountsCell,
     reset_at: AtomicI64,
@@ -66,44 +65,51 @@ impl Slot {
             request: Request::default(),
             answered: Condition::default(),
             on_trial: AtomicBool::new(false),
-            waiting: AtomicU32::new(0),
+            wanted: AtomicU64::new(0),
+            seen: AtomicU64::new(NEVER),
+            slow_start: AtomicU64::new(0),
             supplies: Supplies::default(),
             waits: Waits::default(),
-            floor: FloorCell::default(),
             trouble: TroubleCell::default(),
             registry: AtomicU32::new(0),
             format: SharedText::default(),
-            idleness: Idleness::default(),
             before: CountsCell::default(),
             reset_at: AtomicI64::new(0),
             section: Section::default(),
         }
     }
 
-    /// Makes it another tag's, or, with an incarnation that no session gets to know, free. Only with the
-    /// directory locked for writing.
-    pub fn hand_over(&self, incarnation: u64) {
+    /// Makes it another tag's, or, with an incarnation that no session gets to know, free; gives what was counted of the former one.
+    /// Only with the directory locked for writing.
+    pub fn hand_over(&self, incarnation: u64) -> Counts {
         self.section.shut();
-        self.segment.hand_over(incarnation);
+        let left = self.segment.hand_over(incarnation);
+        let counts = self.counts_beside(left);
         // A session that asked for ids of the former tag finds it gone, and looks again.
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
         }
         self.on_trial.store(false, Relaxed);
-        self.waiting.store(0, Relaxed);
+        self.wanted.store(0, Relaxed);
+        self.seen.store(NEVER, Relaxed);
+        self.set_slow_start(None);
         self.supplies.reset();
         self.waits.reset();
-        self.floor.clear();
         self.trouble.clear();
-        self.idleness.reset();
         self.before.set(Counts::default());
         self.reset_at.store(SystemClock.now().0, Relaxed);
+        counts
     }
 
     /// What was counted since it is this tag's.
     pub fn counts_in_all(&self) -> Counts {
+        self.counts_beside(self.segment.shelves())
+    }
+
+    /// The same, where so much is left in the buffers.
+    fn counts_beside(&self, left: Shelves) -> Counts {
         let supplies = &self.supplies;
-        let gone = supplies.lost.load(Relaxed).saturating_add(self.segment.shelves().left());
+        let gone = supplies.lost.load(Relaxed).saturating_add(left.left());
         Counts {
             issued: supplies.published.load(Relaxed).saturating_sub(gone),
             refills: supplies.refills.load(Relaxed),
@@ -143,28 +149,25 @@ impl Slot {
 
     /// Whether there never was an id in it.
     pub fn is_unused(&self) -> bool {
-        self.supplies.refills.load(Relaxed) == 0 && self.floor.get().is_none()
+        self.supplies.refills.load(Relaxed) == 0
     }
 
-    /// No session has used it for long.
-    pub fn age(&self) {
-        self.idleness.age(self.segment.mark());
+    /// Whether ids were taken since the hand's last visit, and there was one. Only with the directory locked for writing.
+    pub fn has_moved(&self) -> bool {
+        let mark = self.segment.mark();
+        // A section's numbers were taken out of the buffers before.
+        self.section.was_used() | (self.seen.swap(mark, Relaxed) != mark)
     }
 
-    /// What it is used for, and for how long it was not, as far as noticed.
-    pub fn look(&self) -> Use {
-        if self.section.was_used() {
-            self.idleness.reset();
-        }
-        let idle = self.idleness.look(self.segment.mark());
-        if self.on_trial.load(Relaxed) {
-            Use::Trial { awaited: self.waiting.load(Relaxed) > 0 }
-        } else if self.request.pending().is_some() {
-            Use::Awaited
-        } else if self.floor.get().is_some() {
-            Use::Floor(idle)
-        } else {
-            Use::Buffers(idle)
-        }
+    /// How far it is where it starts slowly.
+    pub fn slow_start(&self) -> Option<SlowStart> {
+        let granted = self.slow_start.load(Relaxed).checked_sub(1)?;
+        Some(SlowStart { granted: u32::try_from(granted).unwrap_or(u32::MAX) })
+    }
+
+    /// Notes it. Only with the directory locked for writing.
+    pub fn set_slow_start(&self, slow_start: Option<SlowStart>) {
+        let number = slow_start.map_or(0, |slow_start| u64::from(slow_start.granted) + 1);
+        self.slow_start.store(number, Relaxed);
     }
 }

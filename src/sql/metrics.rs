@@ -141,9 +141,23 @@ mod snowflake_ids_internal {
             seconds(counts.refill_time),
             counts.waits.cast_signed(),
             seconds(counts.wait_time),
-            number(segments.slots.len()),
+            number(segments.places),
             number(in_use),
         )))
+    }
+
+    /// How well the places serve as a cache, since this server started: ids that were taken where a tag had its place, calls that
+    /// found none of their tag, and tags that lost theirs to others.
+    #[pg_extern(volatile, parallel_safe)]
+    fn segment_places() -> Result<
+        TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,
+        ErrorReport,
+    > {
+        let segments = ready("snowflake_ids_internal.segment_places")?;
+        let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
+        let (counts, _) = segments.counts_in_all();
+        let hits = counts.issued.saturating_sub(misses);
+        Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
     }
 
     /// What is counted of dense series of all databases since this server started. Without memory for keys there is none of it.
@@ -204,6 +218,7 @@ extension_sql_file!(
     requires = [
         snowflake_ids::stats_reset,
         snowflake_ids_internal::segment_totals,
+        snowflake_ids_internal::segment_places,
         snowflake_ids_internal::dense_counts,
         snowflake_ids_internal::layout_seconds_left,
         snowflake_ids_internal::library_version,

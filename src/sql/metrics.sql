@@ -39,8 +39,11 @@ SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision 
        snowflake_ids_internal.layout_seconds_left(s.layout) AS layout_remaining_seconds,
        t.refills::double precision AS tag_refills_total, t.refill_seconds AS tag_refill_seconds_total,
        t.waits::double precision AS tag_waits_total, t.wait_seconds AS tag_wait_seconds_total,
-       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use
-FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t;
+       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use,
+       p.hits::double precision AS tag_place_hits_total, p.misses::double precision AS tag_place_misses_total,
+       p.evictions::double precision AS tag_place_evictions_total
+FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t
+    CROSS JOIN snowflake_ids_internal.segment_places() AS p;
 COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 where nothing keeps snowflake ids from being issued, or this is a standby; else 0.';
 COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
@@ -64,6 +67,9 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'What these waits took.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a place in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that were taken of tags that had their place.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
 
 /* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS

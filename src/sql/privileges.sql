@@ -38,6 +38,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.segment_counts(),
     snowflake_ids_internal.segment_totals(),
+    snowflake_ids_internal.segment_places(),
     snowflake_ids_internal.dense_counts(),
     snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text),

@@ -69,19 +69,24 @@ pub fn save() {
 /// All that is known of tags in memory.
 fn in_use() -> Vec<InUse> {
     let Some(segments) = segments() else { return Vec::new() };
-    let directory = segments.directory.read();
-    let one = |(place, key): (usize, &Key)| {
+    let (directory, floors) = (segments.directory.read(), segments.floors.read());
+    let name =
+        |key: &Key| Name { database: key.database, source: key.source, tag: key.tag.as_bytes().to_vec() };
+    let with_place = |(place, key): (usize, &Key)| {
         let slot = segments.slots.get(place)?;
         let version = slot.supplies.version.load(Relaxed);
         let left = rest(&slot.segment.shelves());
         Some(InUse {
-            name: Name { database: key.database, source: key.source, tag: key.tag.as_bytes().to_vec() },
+            name: name(key),
             had_ids: slot.supplies.refills.load(Relaxed) > 0,
             left: left.map(|(range, period)| CarryOver { version, day: period.dated(), range }),
-            floor: slot.floor.get(),
+            floor: floors.get(key),
         })
     };
-    directory.iter().filter_map(one).collect()
+    let without = floors.iter().filter(|(key, _)| directory.find(key).is_none());
+    let without =
+        without.map(|(key, floor)| InUse { name: name(key), had_ids: false, left: None, floor: Some(floor) });
+    directory.iter().filter_map(with_place).chain(without).collect()
 }
 
 /// Brings back how far transactions came that were rolled back, before any session can look.

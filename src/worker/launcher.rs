@@ -80,18 +80,16 @@ impl Launcher {
         due.unwrap_or(LOOK_AROUND).min(LOOK_AROUND)
     }
 
-    /// Looks at all tags: those of dropped databases go; of the others it becomes known which were not used for a
-    /// while.
+    /// Looks at all tags: those of dropped databases go.
     fn look_at_tags(&self) {
         if !server::in_recovery() {
             let dropped =
                 registries::databases().into_iter().filter(|database| !database::may_exist(*database));
             dropped.for_each(registries::forget);
         }
-        if self.segments.directory.read().is_empty() || server::in_recovery() {
+        if server::in_recovery() {
             return;
         }
         place::forget_dropped_databases(self.segments, database::may_exist);
-        place::look_around(self.segments);
     }
 }

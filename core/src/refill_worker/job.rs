@@ -49,8 +49,10 @@ impl<'s, S: TagSlot> Job<'s, S> {
     /// What to wish for. For the table of this database: called with the row locked.
     pub fn wish(&self, settings: Settings, carry_over: Option<CarryOver>, floor: Option<Reached>) -> Wish {
         let slot = self.slot;
-        // As long as it should, where it is not known: the step stays what it is.
-        let lasted = slot.lasted().map(|lasted| if slot.was_cut_short() { settings.target } else { lasted });
+        let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
+        // As long as it should, where it says nothing of demand: the step stays what it is.
+        let says_nothing = most.is_some() || slot.was_cut_short();
+        let lasted = slot.lasted().map(|lasted| if says_nothing { settings.target } else { lasted });
         let clearings = slot.segment().stamp().clearings;
         self.stamp.set(Stamp { clearings, ..self.stamp.get() });
         Wish {
@@ -58,21 +60,22 @@ impl<'s, S: TagSlot> Job<'s, S> {
             pace: slot.pace(),
             lasted,
             target: settings.target,
-            hungry: slot.waited_ago().is_some_and(|ago| ago < HUNGER),
+            hungry: most.is_none() && slot.waited_ago().is_some_and(|ago| ago < HUNGER),
             prefetch: settings.prefetch,
             floor,
             received: None,
             share: None,
+            most,
         }
     }
 
     /// How far transactions that were rolled back came, with the row locked.
-    pub fn floor(&self, row: &Row) -> Option<Reached> {
-        let noted = self.slot.floor();
+    pub fn floor(&self, memory: &impl SharedMemory, row: &Row) -> Option<Reached> {
+        let noted = memory.floor(self.source, &self.tag);
         let floor = row.floor(noted);
         if floor.is_none() && noted.is_some() {
             // Of another life, that a prepared transaction ended: nothing could tell of its commit.
-            self.slot.clear_floor();
+            memory.clear_floor(self.source, &self.tag, None);
         }
         floor
     }
@@ -92,7 +95,9 @@ impl<'s, S: TagSlot> Job<'s, S> {
     pub fn deny(&self, denial: &Outcome) {
         match denial {
             Outcome::Exhausted(exhausted) => {
-                self.slot.note_max_value(exhausted.max_value);
+                if self.is_current() {
+                    self.slot.note_max_value(exhausted.max_value);
+                }
                 self.answer(Answer::Exhausted);
             }
             _ => self.answer(Answer::Unknown),
@@ -103,7 +108,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
     pub fn put_out(&self, memory: &impl SharedMemory, reserved: &Reserved, took: Duration) -> bool {
         memory.with_directory_locked(|| {
             let (slot, segment) = (self.slot, self.slot.segment());
-            let Supply { range, period, .. } = reserved.supply;
+            let Supply { range, period, prefetch_at } = reserved.supply;
             let mut stamp = self.stamp.get();
             // What is left of a day that is over belongs to that day; or to this one, where another server's clock is behind.
             let shelves = segment.shelves();
@@ -112,19 +117,36 @@ impl<'s, S: TagSlot> Job<'s, S> {
                 slot.clear();
                 stamp = segment.stamp();
             }
-            if !segment.publish(&reserved.supply, stamp) {
+            let slow_start =
+                slot.slow_start().and_then(|slow_start| slow_start.after(range.count, reserved.pace.step));
+            // Nothing is fetched ahead where it may be lost.
+            let prefetch_at = if slow_start.is_some() { u32::MAX } else { prefetch_at };
+            if !segment.publish(&Supply { prefetch_at, ..reserved.supply }, stamp) {
                 return false;
             }
-            slot.pass_floor((period.day, range.last()));
+            memory.clear_floor(self.source, &self.tag, Some((period.day, range.last())));
+            slot.set_slow_start(slow_start);
             slot.set_trouble(None);
             slot.note_published(reserved, took);
             true
         })
     }
 
+    /// Whether the place is the tag's still.
+    fn is_current(&self) -> bool {
+        self.slot.segment().incarnation() == self.stamp.get().incarnation
+    }
+
+    /// Notes why there are no ids, where the place is the tag's still.
+    pub fn note_trouble(&self, trouble: Trouble) {
+        if self.is_current() {
+            self.slot.set_trouble(Some(trouble));
+        }
+    }
+
     /// Notes that another transaction has the row locked.
     pub fn note_locked(&self) {
-        self.slot.set_trouble(Some(Trouble::RowLocked));
+        self.note_trouble(Trouble::RowLocked);
     }
 
     /// Whether it was locked the last time.
@@ -137,7 +159,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         if failure.is_lock_timeout {
             self.note_locked();
         } else {
-            self.slot.set_trouble(Some(Trouble::Failed(failure.code)));
+            self.note_trouble(Trouble::Failed(failure.code));
         }
         failure.is_lock_timeout
     }

@@ -109,7 +109,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                     Ok(job.wish(
                         self.host.settings(),
                         self.carry_over.of(job.source, &job.tag),
-                        job.floor(row),
+                        job.floor(self.host, row),
                     ))
                 })?)
             } else {

@@ -302,7 +302,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 
     fn complain(&self, errand: &Errand<'_, '_, H::Slot>, site: &Site, what: &str, hint: String) {
-        errand.job.slot.set_trouble(Some(Trouble::Registry));
+        errand.job.note_trouble(Trouble::Registry);
         let why = format!("its row of segment tag \"{}\" {what}", self.shown(errand.job));
         // A caller that waits for another tag is told of it, too, and may have no right to know this one.
         let briefly = Some("a row of a segment tag there must not be used".to_owned());
@@ -320,9 +320,9 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 Some(code) => {
                     let message = format!("snowflake_ids could not reserve ids of a registry: {error}");
                     self.host.say_once(message);
-                    job.slot.set_trouble(Some(Trouble::Failed(code)));
+                    job.note_trouble(Trouble::Failed(code));
                 }
-                None => job.slot.set_trouble(Some(Trouble::Registry)),
+                None => job.note_trouble(Trouble::Registry),
             },
             ErrandError::Here(failed) => {
                 if !job.note_failure(failed) {

@@ -1,16 +1,22 @@
 //! A tag's place in the memory that the worker shares with sessions.
 
 use crate::clock::Clock;
+use crate::directory::Tag;
 use crate::request::Request;
 use crate::reservation::{Floor, Reached, Reserved};
 use crate::segment::Segment;
-use crate::step::Pace;
+use crate::step::{Pace, SlowStart};
 use std::time::Duration;
 
 /// The memory that the worker shares with sessions, and the clock by which periods end there.
 pub trait SharedMemory: Clock {
     /// Does something that changes what is in buffers, or whose they are: one process at a time. It must not fail.
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
+
+    /// How far transactions came that were rolled back, of a tag in a table of tags.
+    fn floor(&self, source: u32, tag: &Tag) -> Option<Floor>;
+    /// The row knows of ids up to this one by now; None: what was noted is of no more use.
+    fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>);
 }
 
 /// Why the last attempt at a refill failed.
@@ -52,12 +58,12 @@ pub trait TagSlot {
     /// Notes the row's largest id, for calls that are told that there is no more.
     fn note_max_value(&self, max_value: i64);
 
-    /// How far transactions came that were rolled back.
-    fn floor(&self) -> Option<Floor>;
-    /// Forgets that: what was noted is of no more use.
-    fn clear_floor(&self);
-    /// Forgets what is not above this.
-    fn pass_floor(&self, reached: Reached);
+    /// How many ids calls wait for.
+    fn wanted(&self) -> u32;
+    /// How far it is where it starts slowly.
+    fn slow_start(&self) -> Option<SlowStart>;
+    /// Notes it. Only with the directory locked.
+    fn set_slow_start(&self, slow_start: Option<SlowStart>);
 
     /// Why the last attempt at a refill failed, if it did.
     fn trouble(&self) -> Option<Trouble>;

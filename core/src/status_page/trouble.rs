@@ -231,8 +231,8 @@ fn workers(report: &Report, running: &Running) -> Vec<Trouble> {
         found.push(trouble(
             Severity::Warning,
             format!("{used} of {places} places for tags are taken"),
-            "A tag without a place takes one that was not used for long, and its first call waits.",
-            ("Raise snowflake_ids.max_tags, and restart the server.", PLACES),
+            "Places are a cache: a tag without one takes another's, and its first call waits for a refill.",
+            ("Where metric_server counts many misses, raise snowflake_ids.max_tags, and restart the server.", PLACES),
         ));
     }
     found

@@ -19,9 +19,10 @@ pub enum Fault {
     Recovery,
     Dump,
     Alter,
+    Evict,
 }
 
-pub const FAULTS: [Fault; 13] = [
+pub const FAULTS: [Fault; 14] = [
     Fault::Crash,
     Fault::Stop,
     Fault::Copy,
@@ -35,6 +36,7 @@ pub const FAULTS: [Fault; 13] = [
     Fault::Recovery,
     Fault::Dump,
     Fault::Alter,
+    Fault::Evict,
 ];
 
 impl World {
@@ -92,6 +94,7 @@ impl World {
             Fault::Recovery => self.restore(registry, Origin::Archive),
             Fault::Dump => self.restore(registry, Origin::Dump),
             Fault::Alter => self.alter(registry),
+            Fault::Evict => self.evict(node),
         }
     }
 

@@ -14,7 +14,7 @@ use snowflake_ids_core::registry_client::RegistryClient;
 use snowflake_ids_core::request::{Answer, Request};
 use snowflake_ids_core::reservation::{CarryOver, Floor, Reached, Reserved};
 use snowflake_ids_core::segment::Segment;
-use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::step::{Pace, SlowStart};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -72,6 +72,7 @@ pub struct Slot {
     waited_at: Cell<Option<u64>>,
     trouble: Cell<Option<Trouble>>,
     registry: Cell<u32>,
+    slow_start: Cell<Option<SlowStart>>,
     /// The row's version when its ids were reserved.
     pub version: Cell<i64>,
 }
@@ -211,6 +212,16 @@ impl World {
         live.worker.set(Some(pid));
     }
 
+    /// Another tag needs the place of one: that gets one again, and starts slowly.
+    pub fn evict(&mut self, node: usize) -> bool {
+        let tag = self.chance.below(TAGS.len());
+        let Some(live) = self.nodes[node].live.clone() else { return false };
+        self.vacate(&live, tag);
+        live.slots[tag].pace.set(Pace::default());
+        live.slots[tag].slow_start.set(Some(SlowStart::default()));
+        true
+    }
+
     /// Takes the place of a tag away, with what is in its buffers: callers look again.
     pub fn vacate(&mut self, live: &Live, tag: Tag) {
         let slot = &live.slots[tag];
@@ -305,6 +316,12 @@ impl SharedMemory for Host<'_> {
         self.wake_sessions();
         done
     }
+
+    fn floor(&self, _: u32, _: &directory::Tag) -> Option<Floor> {
+        None
+    }
+
+    fn clear_floor(&self, _: u32, _: &directory::Tag, _: Option<Reached>) {}
 }
 
 impl<'e> RefillHost for Host<'e> {
@@ -443,13 +460,17 @@ impl TagSlot for Slot {
 
     fn note_max_value(&self, _: i64) {}
 
-    fn floor(&self) -> Option<Floor> {
-        None
+    fn wanted(&self) -> u32 {
+        1
     }
 
-    fn clear_floor(&self) {}
+    fn slow_start(&self) -> Option<SlowStart> {
+        self.slow_start.get()
+    }
 
-    fn pass_floor(&self, _: Reached) {}
+    fn set_slow_start(&self, slow_start: Option<SlowStart>) {
+        self.slow_start.set(slow_start);
+    }
 
     fn trouble(&self) -> Option<Trouble> {
         self.trouble.get()

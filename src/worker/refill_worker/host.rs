@@ -14,9 +14,10 @@ use crate::shared::worker_slot::WorkerSlot;
 use crate::worker::log;
 use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
-use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::directory::{Key, Tag};
 use snowflake_ids_core::refill_worker::{Counters, Job, RefillHost, Settings, SharedMemory};
 use snowflake_ids_core::registry_link::RegistryLink;
+use snowflake_ids_core::reservation::{Floor, Reached};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -30,6 +31,12 @@ pub struct Host {
     pub database: u32,
 }
 
+impl Host {
+    fn key(&self, source: u32, tag: &Tag) -> Key {
+        Key { database: self.database, source, tag: *tag }
+    }
+}
+
 impl Clock for Host {
     fn now(&self) -> UnixMicros {
         SystemClock.now()
@@ -40,6 +47,14 @@ impl SharedMemory for Host {
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
         let _directory = self.segments.directory.write();
         work()
+    }
+
+    fn floor(&self, source: u32, tag: &Tag) -> Option<Floor> {
+        self.segments.floors.read().get(&self.key(source, tag))
+    }
+
+    fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>) {
+        self.segments.floors.write().clear(&self.key(source, tag), known);
     }
 }
 

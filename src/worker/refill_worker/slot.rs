@@ -1,13 +1,11 @@
 //! What a tag's place in shared memory is to the core.
 
-use crate::segment::place;
-use crate::shared::segments::segments;
 use crate::shared::slot::Slot;
 use snowflake_ids_core::refill_worker::{TagSlot, Trouble};
 use snowflake_ids_core::request::Request;
-use snowflake_ids_core::reservation::{Floor, Reached, Reserved};
+use snowflake_ids_core::reservation::Reserved;
 use snowflake_ids_core::segment::Segment;
-use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::step::{Pace, SlowStart};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -45,9 +43,7 @@ impl TagSlot for Slot {
     }
 
     fn note_published(&self, reserved: &Reserved, took: Duration) {
-        if let Some(segments) = segments() {
-            place::end_trial(segments, self);
-        }
+        self.on_trial.store(false, Relaxed);
         self.format.write(&reserved.format);
         self.supplies.note(reserved, took);
     }
@@ -56,16 +52,16 @@ impl TagSlot for Slot {
         self.supplies.max_value.store(max_value, Relaxed);
     }
 
-    fn floor(&self) -> Option<Floor> {
-        self.floor.get()
+    fn wanted(&self) -> u32 {
+        u32::try_from(self.wanted.load(Relaxed)).unwrap_or(u32::MAX)
     }
 
-    fn clear_floor(&self) {
-        self.floor.clear();
+    fn slow_start(&self) -> Option<SlowStart> {
+        Self::slow_start(self)
     }
 
-    fn pass_floor(&self, (day, id): Reached) {
-        self.floor.pass(day, id);
+    fn set_slow_start(&self, slow_start: Option<SlowStart>) {
+        Self::set_slow_start(self, slow_start);
     }
 
     fn trouble(&self) -> Option<Trouble> {

@@ -1,0 +1,59 @@
+//! How many places the tags of each database have.
+
+/// One database, and how many places it has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    database: u32,
+    places: u32,
+}
+
+/// All databases with places, in memory that the caller provides.
+#[derive(Debug, Default)]
+pub struct Shares<'m> {
+    shares: &'m mut [Share],
+    len: usize,
+}
+
+impl<'m> Shares<'m> {
+    pub(super) fn new(shares: &'m mut [Share]) -> Self {
+        Self { shares, len: 0 }
+    }
+
+    fn used(&self) -> &[Share] {
+        self.shares.get(..self.len).unwrap_or_default()
+    }
+
+    fn at(&self, database: u32) -> Option<usize> {
+        self.used().iter().position(|share| share.database == database)
+    }
+
+    pub(super) fn add(&mut self, database: u32) {
+        let at = self.at(database).unwrap_or(self.len);
+        let Some(share) = self.shares.get_mut(at) else { return };
+        if at == self.len {
+            *share = Share { database, places: 0 };
+            self.len += 1;
+        }
+        share.places += 1;
+    }
+
+    pub(super) fn remove(&mut self, database: u32) {
+        let Some(at) = self.at(database) else { return };
+        let Some(share) = self.shares.get_mut(at) else { return };
+        share.places -= 1;
+        if share.places == 0 {
+            self.len -= 1;
+            self.shares.swap(at, self.len);
+        }
+    }
+
+    /// How many a database has.
+    pub fn of(&self, database: u32) -> u32 {
+        self.at(database).and_then(|at| self.shares.get(at)).map_or(0, |share| share.places)
+    }
+
+    /// How many the database has that has most.
+    pub fn most(&self) -> u32 {
+        self.used().iter().map(|share| share.places).max().unwrap_or(0)
+    }
+}

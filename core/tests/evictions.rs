@@ -1,0 +1,369 @@
+//! Places that change hands while refills are under way: the sessions' takes, the hand and the worker's jobs that ship, in any order.
+//! No tag's ids come to another one, and none twice.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use snowflake_ids_core::definition::Definition;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::places::{Sight, sweep};
+use snowflake_ids_core::refill_worker::{Job, Settings, SharedMemory, TagSlot, Trouble};
+use snowflake_ids_core::request::{Answer, Request};
+use snowflake_ids_core::reservation::{Floor, Outcome, Reached, Reserved, Row, Wish};
+use snowflake_ids_core::segment::{Period, Segment};
+use snowflake_ids_core::step::{Pace, SlowStart};
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// A tag's ids are of its own block of so many numbers.
+const BLOCK: i64 = 1_000_000;
+const STEP: i64 = 100;
+const SETTINGS: Settings =
+    Settings { target: Duration::from_mins(15), prefetch: 50, registry_timeout: Duration::from_secs(5) };
+
+#[derive(Default)]
+struct Slot {
+    segment: Segment,
+    request: Request,
+    pace: Cell<Pace>,
+    slow_start: Cell<Option<SlowStart>>,
+    wanted: Cell<u32>,
+    trouble: Cell<Option<Trouble>>,
+    lasted: Cell<Option<Duration>>,
+    seen: Cell<u64>,
+}
+
+impl TagSlot for Slot {
+    fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
+    }
+
+    fn wake(&self) {}
+
+    fn pace(&self) -> Pace {
+        self.pace.get()
+    }
+
+    fn lasted(&self) -> Option<Duration> {
+        self.lasted.get()
+    }
+
+    fn was_cut_short(&self) -> bool {
+        false
+    }
+
+    fn waited_ago(&self) -> Option<Duration> {
+        self.lasted.get()
+    }
+
+    fn clear(&self) {
+        self.segment.clear();
+    }
+
+    fn note_published(&self, reserved: &Reserved, _: Duration) {
+        self.pace.set(reserved.pace);
+        self.lasted.set(Some(Duration::from_millis(1)));
+    }
+
+    fn note_max_value(&self, _: i64) {}
+
+    fn wanted(&self) -> u32 {
+        self.wanted.get()
+    }
+
+    fn slow_start(&self) -> Option<SlowStart> {
+        self.slow_start.get()
+    }
+
+    fn set_slow_start(&self, slow_start: Option<SlowStart>) {
+        self.slow_start.set(slow_start);
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.trouble.get()
+    }
+
+    fn set_trouble(&self, trouble: Option<Trouble>) {
+        self.trouble.set(trouble);
+    }
+
+    fn registry(&self) -> u32 {
+        0
+    }
+
+    fn set_registry(&self, _: u32) {}
+}
+
+struct Memory {
+    floors: RefCell<BTreeMap<Vec<u8>, Floor>>,
+}
+
+impl Clock for Memory {
+    fn now(&self) -> UnixMicros {
+        UnixMicros(1)
+    }
+}
+
+impl SharedMemory for Memory {
+    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    fn floor(&self, _: u32, tag: &Tag) -> Option<Floor> {
+        self.floors.borrow().get(tag.as_bytes()).copied()
+    }
+
+    fn clear_floor(&self, _: u32, tag: &Tag, known: Option<Reached>) {
+        let mut floors = self.floors.borrow_mut();
+        if known.is_none_or(|known| floors.get(tag.as_bytes()).is_some_and(|floor| floor.reached() <= known))
+        {
+            floors.remove(tag.as_bytes());
+        }
+    }
+}
+
+fn tag(number: usize) -> Tag {
+    Tag::new(number.to_string().as_bytes()).unwrap()
+}
+
+fn row(number: usize, reserved: i64) -> Row {
+    let base = i64::try_from(number).unwrap() * BLOCK;
+    let definition = Definition {
+        max_id: base + reserved,
+        start: base + 1,
+        step: STEP,
+        max_step: 10 * STEP,
+        increment: 1,
+        remainder: 0,
+        max_value: base + BLOCK - 1,
+    };
+    // Each has a life of its own.
+    Row { definition, period: Period::FOREVER, format: String::new(), version: 1, life: base }
+}
+
+/// Places, their owners, and what was reserved and issued of each tag.
+struct World<'s> {
+    slots: &'s [Slot],
+    owners: Vec<Option<usize>>,
+    hand: usize,
+    incarnations: u64,
+    memory: Memory,
+    reserved: BTreeMap<usize, i64>,
+    issued: BTreeSet<i64>,
+}
+
+impl<'s> World<'s> {
+    fn new(slots: &'s [Slot]) -> Self {
+        let memory = Memory { floors: RefCell::default() };
+        let owners = vec![None; slots.len()];
+        let (hand, incarnations) = (0, 0);
+        Self { slots, owners, hand, incarnations, memory, reserved: BTreeMap::new(), issued: BTreeSet::new() }
+    }
+
+    /// The place of a tag, which is given one if there is one to be had.
+    fn place(&mut self, tag: usize) -> Option<usize> {
+        if let Some(place) = self.owners.iter().position(|owner| *owner == Some(tag)) {
+            return Some(place);
+        }
+        let Self { slots, owners, hand, .. } = self;
+        let is_full = !owners.contains(&None);
+        let place = owners.iter().position(Option::is_none).or_else(|| {
+            sweep(hand, slots.len(), 1, |place| {
+                let slot = &slots[place];
+                let mark = slot.segment.mark();
+                let moved = slot.seen.replace(mark) != mark;
+                Some(Sight { awaited: slot.wanted.get() > 0, moved, places: 1 })
+            })
+        })?;
+        self.incarnations += 1;
+        let slot = &self.slots[place];
+        assert_eq!(slot.wanted.get(), 0, "calls wait there");
+        slot.segment.hand_over(self.incarnations);
+        if let Some(ticket) = slot.request.pending() {
+            slot.request.answer(ticket, Answer::Supplied);
+        }
+        slot.pace.set(Pace::default());
+        slot.lasted.set(None);
+        slot.trouble.set(None);
+        slot.seen.set(u64::MAX);
+        slot.slow_start.set(is_full.then(SlowStart::default));
+        self.owners[place] = Some(tag);
+        Some(place)
+    }
+
+    fn jobs(&self) -> Vec<Job<'s, Slot>> {
+        let job = |(slot, owner): (&'s Slot, &Option<usize>)| Job::new(slot, tag((*owner)?), 1);
+        self.slots.iter().zip(&self.owners).filter_map(job).collect()
+    }
+
+    /// What is reserved for a job: its row is committed by that.
+    fn reserve(&mut self, job: &Job<'_, Slot>) -> Reserved {
+        let number: usize = std::str::from_utf8(job.tag.as_bytes()).unwrap().parse().unwrap();
+        let reserved = self.reserved.entry(number).or_default();
+        let row = row(number, *reserved);
+        let wish = job.wish(SETTINGS, None, job.floor(&self.memory, &row));
+        let Outcome::Reserved(done) = row.reserve(&wish, 2) else { panic!("there are ids left") };
+        *reserved = done.supply.range.last() - i64::try_from(number).unwrap() * BLOCK;
+        done
+    }
+
+    /// A session takes an id of a tag where it remembers it.
+    fn take(&mut self, (number, place, incarnation): (usize, usize, u64)) -> bool {
+        let slot = &self.slots[place];
+        let Ok(taken) = slot.segment.take(incarnation, NonZeroU32::MIN, &self.memory) else { return false };
+        if taken.prefetch {
+            slot.request.ask();
+        }
+        let id = taken.range.first;
+        assert_eq!(id / BLOCK, i64::try_from(number).unwrap(), "an id of another tag");
+        assert!(self.issued.insert(id), "{id} twice");
+        true
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// A call of a tag: it takes an id, or asks, and waits or not.
+    Call(usize, bool),
+    /// A call that waits ends, with an id or without.
+    End(prop::sample::Index),
+    /// A session that remembers a place tries to take an id.
+    Remembered(prop::sample::Index),
+    /// The worker finds jobs, and reserves for them.
+    Begin,
+    /// One of its jobs comes to an end: with ids, or without.
+    Finish(prop::sample::Index, bool),
+    /// A transaction of its own gives out an id, and is rolled back.
+    Rollback(usize),
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let which = any::<prop::sample::Index>;
+    let act = prop_oneof![
+        6 => (0_usize..6, any::<bool>()).prop_map(|(tag, waits)| Act::Call(tag, waits)),
+        3 => which().prop_map(Act::End),
+        3 => which().prop_map(Act::Remembered),
+        2 => Just(Act::Begin),
+        4 => (which(), prop::bool::weighted(0.8)).prop_map(|(job, ids)| Act::Finish(job, ids)),
+        1 => (0_usize..6).prop_map(Act::Rollback),
+    ];
+    prop::collection::vec(act, 1..300)
+}
+
+proptest! {
+    #[test]
+    fn an_answer_for_a_place_that_has_another_tag_by_now_is_dropped(places in 1_usize..4, acts in acts()) {
+        let slots: Vec<Slot> = (0..places).map(|_| Slot::default()).collect();
+        let mut world = World::new(&slots);
+        let (mut waiting, mut remembered, mut started) = (Vec::new(), Vec::new(), Vec::new());
+        for act in acts {
+            match act {
+                Act::Call(tag, waits) => {
+                    let Some(place) = world.place(tag) else {
+                        prop_assert!(slots.iter().all(|slot| slot.wanted.get() > 0), "none where calls don't wait");
+                        continue;
+                    };
+                    let known = (tag, place, slots[place].segment.incarnation());
+                    remembered.push(known);
+                    if !world.take(known) {
+                        slots[place].request.ask();
+                        if waits {
+                            slots[place].wanted.set(slots[place].wanted.get() + 1);
+                            waiting.push(known);
+                        }
+                    }
+                }
+                Act::End(which) if !waiting.is_empty() => {
+                    let known = waiting.swap_remove(which.index(waiting.len()));
+                    prop_assert_eq!(slots[known.1].segment.incarnation(), known.2, "it kept its place");
+                    world.take(known);
+                    slots[known.1].wanted.set(slots[known.1].wanted.get() - 1);
+                }
+                Act::Remembered(which) if !remembered.is_empty() => {
+                    world.take(remembered[which.index(remembered.len())]);
+                }
+                Act::Begin => {
+                    for job in world.jobs() {
+                        let reserved = world.reserve(&job);
+                        started.push((job, reserved));
+                    }
+                }
+                Act::Finish(which, with_ids) if !started.is_empty() => {
+                    let (job, reserved) = started.swap_remove(which.index(started.len()));
+                    if with_ids {
+                        job.put_out(&world.memory, &reserved, Duration::ZERO);
+                        job.supplied();
+                    } else {
+                        let before = job.slot.trouble();
+                        job.note_locked();
+                        job.deny(&Outcome::Unknown);
+                        let owner = slots.iter().position(|slot| std::ptr::eq(slot, job.slot));
+                        let owner = owner.and_then(|place| world.owners[place]).map(tag);
+                        prop_assert!(owner == Some(job.tag) || job.slot.trouble() == before, "another tag's trouble");
+                    }
+                }
+                Act::Rollback(number) => {
+                    let base = i64::try_from(number).unwrap() * BLOCK;
+                    let noted = world.memory.floors.borrow().get(tag(number).as_bytes()).map(|floor| floor.id);
+                    let id = 1 + noted.unwrap_or(0).max(base + world.reserved.get(&number).copied().unwrap_or(0));
+                    prop_assert!(world.issued.insert(id), "{} twice", id);
+                    let floor = Floor { life: base, day: 0, id };
+                    world.memory.floors.borrow_mut().insert(tag(number).as_bytes().to_vec(), floor);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Each time the tag runs dry it is granted twice as many, and loses with its place no more than it used.
+#[test]
+fn a_tag_that_comes_while_no_place_is_free_starts_slowly() {
+    let slots = [Slot::default()];
+    let mut world = World::new(&slots);
+    world.place(0);
+    world.place(1);
+    let (slot, known) = (&slots[0], (1, 0, slots[0].segment.incarnation()));
+    slot.wanted.set(3);
+    let mut grants = Vec::new();
+    for _ in 0..7 {
+        slot.request.ask();
+        let job = world.jobs().remove(0);
+        let reserved = world.reserve(&job);
+        assert_eq!(reserved.pace, Pace { step: 100, depth: 1 }, "it is not hungry, and its step stays");
+        assert!(job.put_out(&world.memory, &reserved, Duration::ZERO));
+        job.supplied();
+        grants.push(reserved.supply.range.count);
+        for taken in 1..=reserved.supply.range.count {
+            assert!(world.take(known));
+            let is_asked = slot.request.pending().is_some();
+            assert_eq!(
+                is_asked,
+                reserved.supply.range.count == 100 && taken >= 50,
+                "ahead, at its step only"
+            );
+        }
+        if let Some(ticket) = slot.request.pending() {
+            slot.request.answer(ticket, Answer::Supplied);
+        }
+    }
+    assert_eq!(grants, [3, 6, 12, 24, 48, 96, 100]);
+    assert_eq!(slot.slow_start(), None);
+
+    // What a registry gives that does not know of it is taken, and ends it.
+    slot.wanted.set(0);
+    world.place(2);
+    slot.request.ask();
+    let job = world.jobs().remove(0);
+    let wish = Wish { most: None, ..job.wish(SETTINGS, None, None) };
+    let Outcome::Reserved(all) = row(2, 0).reserve(&wish, 2) else { panic!("there are ids left") };
+    assert!(job.put_out(&world.memory, &all, Duration::ZERO));
+    assert_eq!((all.supply.range.count, slot.slow_start()), (100, None));
+}

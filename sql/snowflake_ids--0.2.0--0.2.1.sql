@@ -374,7 +374,8 @@ DECLARE
     statement text;
 BEGIN
     FOR statement IN
-        SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p
+        SELECT pg_get_functiondef(p.oid)
+        FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
         WHERE p.pronamespace IN ('snowflake_ids'::regnamespace, 'snowflake_ids_internal'::regnamespace) AND strpos(p.prosrc, old) > 0
     LOOP
         IF strpos(statement, initial) > 0 THEN

@@ -384,6 +384,13 @@ BEGIN
         END IF;
         EXECUTE replace(replace(statement, 'seen       snowflake_ids.worker_lease;', 'seen       record;'), old, kept);
     END LOOP;
+    -- These two did not keep it, and superusers call them.
+    FOR statement IN
+        SELECT pg_get_functiondef(f)
+        FROM unnest('{"snowflake_ids.layout_change(text,text)", snowflake_ids.use_citus(name)}'::regprocedure[]) AS f
+    LOOP
+        EXECUTE regexp_replace(statement, E'\nBEGIN\n', E'\nBEGIN\n    ' || kept || E'\n');
+    END LOOP;
 END
 $$;
 DROP FUNCTION snowflake_ids_internal.extension_keep();

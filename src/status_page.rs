@@ -3,7 +3,7 @@
 
 use crate::pg::clock::SystemClock;
 use crate::pg::report::{report, spi};
-use crate::pg::{cluster, server};
+use crate::pg::{cluster, extension, server};
 use crate::settings;
 use crate::shared::generator::shared;
 use crate::shared::history::history;
@@ -22,6 +22,10 @@ use std::time::Duration;
 /// # Errors
 /// The present role may not read one of the views: then there is no page at all.
 pub fn page(layout: Layout) -> Result<String, ErrorReport> {
+    // Else the views, whose locks are waited for, may be somebody's own by then, and run their code as whoever looks at the page.
+    if !extension::keep() {
+        return Err(extension::missing());
+    }
     let forbidden = views::forbidden().map_err(|error| spi(&error))?;
     let here = views::server().map_err(|error| spi(&error))?;
     if let Some(view) = forbidden {

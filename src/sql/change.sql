@@ -4,6 +4,7 @@ CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NUL
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF generator IS NULL THEN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;

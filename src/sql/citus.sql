@@ -224,6 +224,7 @@ DECLARE
     nodes    bigint;
     workers  text;
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
             ERRCODE = 'insufficient_privilege',

@@ -286,3 +286,40 @@ fn functions_that_a_waiting_call_meets() -> Result<()> {
     }
     Ok(())
 }
+
+/// Functions that superusers call, and that run with their rights.
+const CALLED: [&str; 3] = [
+    "select snowflake_ids.layout_change('twitter', 'web')",
+    "select snowflake_ids.status_page()",
+    "call snowflake_ids.use_citus()",
+];
+
+/// What they wait for, each as a trap.
+const VIEWS: &str = "
+    create function tenant.trap() returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
+    drop extension snowflake_ids cascade;
+    create schema snowflake_ids;
+    create view snowflake_ids.generator as select 'web'::text as name, ''::text as layout where tenant.trap();
+    create view snowflake_ids.status as select 1 as datacenter_id where tenant.trap();
+    create view snowflake_ids.registry_server as select 'r'::name as server, 0 as position where tenant.trap()";
+
+#[test]
+fn views_that_a_superuser_meets() -> Result<()> {
+    for call in CALLED {
+        let (server, mut tenant) = server()?;
+        let mut superuser = server.connect("postgres")?;
+        let pid: i32 = sql::one(&mut superuser, "select pg_backend_pid()")?;
+        tenant.batch_execute(&format!("begin; {VIEWS}"))?;
+        let error = thread::scope(|scope| -> Result<_> {
+            let waiting = scope.spawn(|| sql::error(&mut superuser, call));
+            let is_waiting = format!(
+                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
+            );
+            sql::becomes_true(&mut server.connect("postgres")?, &is_waiting)?;
+            tenant.batch_execute("commit")?;
+            waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+        })?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+    }
+    Ok(())
+}

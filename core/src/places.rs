@@ -24,7 +24,7 @@ pub struct Sight {
     pub places: u32,
 }
 
-/// Moves the hand on until a place is found that may go: two turns at most, and not much further than [`FAR`], so in the end one
+/// Moves the hand on until a place is found that may go: two turns at most, and not much further than `FAR`, so in the end one
 /// from which ids were taken just now. None: calls wait at all of them. `most` is what the database with most places has; `look`
 /// notes the visit, and gives None for a place that is free.
 pub fn sweep(

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::{
     JOIN, NAME, node, refused_with, wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::registry::auto;
-use snowflake_ids_server_tests::segments::{create, next, take_until_refused};
+use snowflake_ids_server_tests::segments::{create, next, take_until_refused, wait_for_waiting};
 use snowflake_ids_server_tests::snowflakes::{next as next_snowflake, status};
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::fs;
@@ -90,6 +90,47 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
     });
     drop(paused);
     done
+}
+
+/// More calls wait for a registry that gives no answer than there are places for tags: another database has them all.
+#[test]
+fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
+    const CALLS: usize = 16;
+    let registry = auto().start()?;
+    let mut shard = registry.serve_nodes()?;
+    for number in 0..CALLS {
+        create(&mut shard, &format!("r{number}"), "")?;
+    }
+    let builder = node().set("snowflake_ids.max_tags", "4");
+    let server = builder.set("snowflake_ids.registry_database", "postgres").start()?;
+    let mut sound = server.session()?;
+    node_database(&server, &registry, "d")?;
+    let paused = registry.pause()?;
+    let calls: Vec<_> = server
+        .sessions("d", CALLS)?
+        .into_iter()
+        .enumerate()
+        .map(|(number, mut client)| {
+            thread::spawn(move || {
+                wait_as_long_as_it_takes(&mut client)?;
+                next(&mut client, &format!("r{number}"))
+            })
+        })
+        .collect();
+    wait_for_waiting(&server, i64::try_from(CALLS)?)?;
+    for number in 0..8 {
+        create(&mut sound, &format!("t{number}"), "")?;
+    }
+    for _ in 0..3 {
+        for number in 0..8 {
+            next(&mut sound, &format!("t{number}"))?;
+        }
+    }
+    drop(paused);
+    for call in calls {
+        assert_eq!(call.join().unwrap()?, 1);
+    }
+    Ok(())
 }
 
 /// A server that can run two refill workers, a database that wants ids, and two whose refill worker never comes to an end with what

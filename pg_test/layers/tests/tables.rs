@@ -47,7 +47,7 @@ const MAY: [(&str, &[&str], &str); 6] = [
         &["RangeVarGetRelidExtended", "try_relation_open", "systable_beginscan", "heap_getattr_raw"],
         "sequences of users, by their oids; and one that was made in the same call",
     ),
-    ("pg/utility.rs", &["RangeVarGetRelidExtended"], "sequences of users that a statement names"),
+    ("pg/sequence.rs", &["try_relation_open"], "sequences of users, by their oids"),
     (
         "entry/series.rs",
         &["heap_getattr"],

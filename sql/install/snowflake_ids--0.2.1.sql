@@ -91,11 +91,56 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::extension_keep
-CREATE  FUNCTION snowflake_ids_internal."extension_keep"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::attach::snowflake_extension_keep
+CREATE  FUNCTION "snowflake_extension_keep"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_places
+CREATE  FUNCTION snowflake_ids_internal."segment_places"() RETURNS TABLE (
+	"hits" bigint,  /* i64 */
+	"misses" bigint,  /* i64 */
+	"evictions" bigint  /* i64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_places_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_erase
+CREATE  FUNCTION snowflake_ids_internal."sequence_erase"(
+	"of" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_erase_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_record
+CREATE  FUNCTION snowflake_ids_internal."sequence_record"(
+	"of" oid, /* Option < pg_sys :: Oid > */
+	"tag" text, /* Option < Text < '_ > > */
+	"last_number" bigint, /* Option < i64 > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_record_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_stands_at_end
+CREATE  FUNCTION snowflake_ids_internal."sequence_stands_at_end"(
+	"of" oid /* pg_sys :: Oid */
+) RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_stands_at_end_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1800,7 +1845,7 @@ DECLARE
     own_layout text := snowflake_ids_internal.server_layout();
     most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -1824,7 +1869,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1832,7 +1877,8 @@ BEGIN
 END
 $$;
 
-/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
+/* The columns that take their default from a generator, and the sequences that are bound to it; null where there are none. Any login can
+   make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
@@ -1845,6 +1891,7 @@ BEGIN
     FROM (
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+            JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
         WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
             WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
@@ -1853,7 +1900,8 @@ BEGIN
         UNION ALL
         SELECT format('sequence %s is bound to it', b.sequence)
         FROM snowflake_ids.sequence_binding AS b
-        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+        WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+            AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
     ) AS u (text);
     RETURN users;
 END
@@ -1885,7 +1933,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1912,7 +1960,7 @@ CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1948,6 +1996,7 @@ CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NUL
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF generator IS NULL THEN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;
@@ -2343,9 +2392,10 @@ CREATE FUNCTION snowflake_ids.segment_create(
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    first bigint := snowflake_ids_internal.segment_bigint('start', start);
+    first bigint;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
+    first := snowflake_ids_internal.segment_bigint('start', start);
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     PERFORM snowflake_ids_internal.check_registered();
@@ -2890,7 +2940,7 @@ DECLARE
     -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
         step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
         max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
@@ -2964,7 +3014,7 @@ BEGIN
 END
 $$;
 
-/* Fails where triggers fill columns from a series. */
+/* Fails where triggers fill columns from a series. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2976,7 +3026,7 @@ BEGIN
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
     INTO users
-    FROM pg_trigger AS t
+    FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
         -- Triggers of a superuser's may have other arguments.
         AND CASE WHEN t.tgnargs = 3
@@ -3114,7 +3164,7 @@ DECLARE
     is_counted   boolean;
     member       record;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
     ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
@@ -3245,7 +3295,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers
 DECLARE
     trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
@@ -3336,10 +3386,10 @@ CREATE FUNCTION snowflake_ids.worker_release(
 #variable_conflict use_variable
 DECLARE
     datacenter integer;
-    seen       snowflake_ids.worker_lease;
+    seen       record;
     free_from  timestamptz;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.worker_check_registry();
     IF worker_id IS NULL THEN
         RAISE EXCEPTION 'worker_id must not be null' USING
@@ -3375,6 +3425,9 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 -- requires:
 --   snowflake_ids_internal::sequence_check_redirects
 --   snowflake_ids_internal::sequence_move
+--   snowflake_ids_internal::sequence_stands_at_end
+--   snowflake_ids_internal::sequence_record
+--   snowflake_ids_internal::sequence_erase
 --   snowflake_ids_internal::sequence_reach
 --   snowflake_ids_internal::sequence_resume_above
 --   snowflake_ids_internal::sequence_check_layout
@@ -3389,19 +3442,41 @@ CREATE TABLE snowflake_ids.sequence_binding (
     tag         text COLLATE "C",
     last_number bigint NOT NULL,
     bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    generator   text COLLATE "C"
+    generator   text COLLATE "C",
+    checked     boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
     'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
+    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
 /* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
 CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
+   of roles that it is a member of. A dump puts sequences at their end later, or before. */
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Its numbers are its owner''s to bind.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
 /* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
 CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
@@ -3459,7 +3534,7 @@ END
 $$;
 
 /* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
-   default, of a column or a domain, with a call for it. */
+   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
@@ -3468,8 +3543,10 @@ BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
             SELECT FROM (
-                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
-                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written
+                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
             WHERE EXISTS (
                     SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
                     WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
@@ -3519,11 +3596,12 @@ BEGIN
 END
 $$;
 
-/* Removes the bindings of sequences that are not there any more. */
+/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
 CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM snowflake_ids.sequence_binding AS b
-    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
+        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
+        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
 /* Fails unless this is a sequence of the caller's. */
@@ -3614,7 +3692,7 @@ BEGIN
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
         expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
@@ -3626,10 +3704,8 @@ BEGIN
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
     END IF;
-    PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-    VALUES (sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
+    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
 END
 $$;
 
@@ -3643,7 +3719,7 @@ DECLARE
     number numeric;
 BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence_unbind.sequence;
+    PERFORM snowflake_ids_internal.sequence_erase(sequence);
     -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
@@ -3659,7 +3735,8 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = $1)
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
+        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
 $$;
 
 CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
@@ -3670,7 +3747,7 @@ SET quote_all_identifiers = off AS $$
 DECLARE
     obstacle record;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -3705,7 +3782,7 @@ CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;
@@ -3725,13 +3802,21 @@ COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
     'gives a sequence its own numbers back, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status AS
-SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
-       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at, b.generator
-FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
+       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
+       CASE WHEN r.readable THEN b.generator END AS generator
+FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
+        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
+        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
+        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
+    END) AS r (readable)
+    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
     LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
         AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
     LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE b.tag IS NULL OR snowflake_ids.has_segment_privilege(b.tag, 'SELECT');
+WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
 COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
 GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
@@ -3880,7 +3965,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
@@ -3900,7 +3985,7 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF NOT snowflake_ids_internal.registry_leave() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
@@ -3928,6 +4013,7 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- requires:
 --   snowflake_ids::stats_reset
 --   snowflake_ids_internal::segment_totals
+--   snowflake_ids_internal::segment_places
 --   snowflake_ids_internal::dense_counts
 --   snowflake_ids_internal::layout_seconds_left
 --   snowflake_ids_internal::library_version
@@ -3978,8 +4064,11 @@ SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision 
        snowflake_ids_internal.layout_seconds_left(s.layout) AS layout_remaining_seconds,
        t.refills::double precision AS tag_refills_total, t.refill_seconds AS tag_refill_seconds_total,
        t.waits::double precision AS tag_waits_total, t.wait_seconds AS tag_wait_seconds_total,
-       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use
-FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t;
+       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use,
+       p.hits::double precision AS tag_place_hits_total, p.misses::double precision AS tag_place_misses_total,
+       p.evictions::double precision AS tag_place_evictions_total
+FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t
+    CROSS JOIN snowflake_ids_internal.segment_places() AS p;
 COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 where nothing keeps snowflake ids from being issued, or this is a standby; else 0.';
 COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
@@ -4003,6 +4092,9 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'What these waits took.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a place in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that were taken of tags that had their place.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
 
 /* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
@@ -4125,6 +4217,7 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 --   decode_json_of
 --   decode_json_of_layout
 --   decode_of_layout
+--   extension_keep
 --   max_id_of
 --   max_id_of_layout
 --   min_id_of
@@ -4160,6 +4253,7 @@ COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
 COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
+COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends: for its own functions';
 COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
 COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
 COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
@@ -4291,7 +4385,7 @@ COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are t
 COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
 
 COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives; unreadable: its row was written by hand, and it gives none';
 COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
@@ -4446,7 +4540,7 @@ RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id inte
                version text, problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
@@ -4584,6 +4678,7 @@ DECLARE
     nodes    bigint;
     workers  text;
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
             ERRCODE = 'insufficient_privilege',
@@ -4780,7 +4875,7 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -4847,7 +4942,8 @@ BEGIN
     -- and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
@@ -4871,7 +4967,7 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
@@ -5238,7 +5334,8 @@ DECLARE
     bound snowflake_ids.sequence_binding;
     highest bigint;
 BEGIN
-    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
+        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
     IF FOUND THEN
         IF bound.tag IS NULL THEN
             EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
@@ -5309,82 +5406,12 @@ COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
 
 /* <begin connected objects> */
 -- requires:
---   attach_columns
-
--- Our defaults, written as Postgres writes them back, so that they can be recognised.
-
-CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
-        || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
-    'the function that gives ids of a kind, qualified with the extension''s schema where defaults are';
-
--- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
-CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
-
--- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
--- could have the same tag.
-CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
-        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
-        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
-    WHERE c.oid = relation
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
-
-CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
-        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
-        ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
-
--- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
-CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        ELSE (SELECT kind
-            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
-                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- One literal: quotes within it are doubled.
-                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
-    'snowflake, segment, or null where the default is not ours';
-
--- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
-CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
-        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
-            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
-    'a column''s default, all names in it qualified, ours without synonyms';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   attach_defaults
 
 -- What attach and detach change.
 
-CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint) RETURNS void
+-- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
@@ -5401,6 +5428,10 @@ BEGIN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
+        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
+            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
+            ON CONFLICT DO NOTHING;
+        END IF;
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
@@ -5747,6 +5778,77 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_columns
+
+-- Our defaults, written as Postgres writes them back, so that they can be recognised.
+
+CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+        || kind || '_nextval'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
+    'the function that gives ids of a kind, qualified with the extension''s schema where defaults are';
+
+-- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
+CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
+
+-- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
+-- could have the same tag.
+CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
+        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
+
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
+        ELSE f || '()' END
+    FROM snowflake_ids_internal.function_of(kind) f
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
+
+-- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
+CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        ELSE (SELECT kind
+            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
+                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
+            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
+                -- One literal: quotes within it are doubled.
+                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
+    'snowflake, segment, or null where the default is not ours';
+
+-- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
+        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
+    'a column''s default, all names in it qualified, ours without synonyms';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6283,7 +6385,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
@@ -6308,8 +6410,7 @@ BEGIN
             reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
             -- Before it is bound: what restarts a bound sequence would restart the tag.
             PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
-            INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-            VALUES (owned, bind_own.tag, reached, bind_own.generator);
+            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
         ELSE
             drops := true;
         END IF;
@@ -6334,12 +6435,12 @@ DECLARE
 BEGIN
     FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
-        WHERE s.owner IS NOT NULL
+        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     LOOP
         PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
         SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
         reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
-        DELETE FROM snowflake_ids.sequence_binding b WHERE b.sequence = bound.sequence;
+        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
         number := terms.seqstart;
         IF reached IS NOT NULL THEN
             number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
@@ -6376,7 +6477,6 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status_history(),
     snowflake_ids.status_page(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
-    snowflake_ids_internal.extension_keep(),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
@@ -6408,10 +6508,12 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.segment_counts(),
     snowflake_ids_internal.segment_totals(),
+    snowflake_ids_internal.segment_places(),
     snowflake_ids_internal.dense_counts(),
     snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text),
     snowflake_ids_internal.progress_places(),
+    snowflake_ids_internal.sequence_stands_at_end(oid),
     snowflake_ids_internal.sequence_nextval(regclass),
     snowflake_ids_internal.sequence_currval(regclass),
     snowflake_ids_internal.sequence_lastval(),
@@ -6449,13 +6551,13 @@ BEGIN
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
-                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
+                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
                 'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
-                'sequence_reach', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
+                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
                 'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
                 'tell_other_servers', 'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -6499,7 +6601,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
@@ -6547,7 +6649,8 @@ BEGIN
     PERFORM snowflake_ids.administration_grant('tags', owner);
     PERFORM snowflake_ids.administration_grant('generators', owner);
     PERFORM snowflake_ids.administration_grant('series', owner);
-    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received TO %I', owner);
+    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received, '
+        'snowflake_ids.sequence_binding TO %I', owner);
 END
 $$;
 

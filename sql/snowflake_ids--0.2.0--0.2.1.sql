@@ -98,7 +98,8 @@ BEGIN
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
         expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
@@ -244,6 +245,7 @@ BEGIN
     FROM (
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+            JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
         WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
             WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
@@ -360,6 +362,223 @@ BEGIN
     EXECUTE format('GRANT INSERT ON snowflake_ids.sequence_binding TO %I', owner);
 END
 $$;
+/* Temporary tables of other sessions keep nothing from being dropped or restarted. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    users text;
+BEGIN
+    -- Neither is it attached meanwhile: that locks the series, too.
+    PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
+    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+                      ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
+    INTO users
+    FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        -- Triggers of a superuser's may have other arguments.
+        AND CASE WHEN t.tgnargs = 3
+            THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
+            ELSE false END;
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
+        OR EXISTS (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written
+                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                AND f.relation NOT IN (
+                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+END
+$$;
+/* A tag ends where the sequence does that is bound to it, and the owner of what it is made for can move it. */
+DROP FUNCTION snowflake_ids_internal.seed_tag(text, bigint, bigint);
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known snowflake_ids.segment;
+BEGIN
+    -- Asked twice: they may be given up until it is seen to that they stay.
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
+            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
+    IF NOT FOUND AND highest >= most THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left for segment tag "%s"', tag),
+            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+    ELSIF NOT FOUND THEN
+        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        PERFORM snowflake_ids.segment_create(tag, max_value => most);
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
+            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
+            ON CONFLICT DO NOTHING;
+        END IF;
+    ELSIF known.reset IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
+            DETAIL = 'A column''s ids would come again.',
+            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+    ELSIF known.max_value <= highest THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
+            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSIF known.max_value > most THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
+                tag, most);
+    ELSE
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.seed_tag FROM PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.seed_tag TO %s', holder);
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    propagation text;
+    highest bigint;
+    most bigint;
+    expression text;
+    former text;
+BEGIN
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
+    END IF;
+    expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
+        propagation := snowflake_ids_internal.propagate('off');
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
+    highest := snowflake_ids_internal.highest_id(relation, "column");
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
+        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
+    ELSE
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
+    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
+    -- and before any node gives ids of the tag.
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
+        FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0 AND NOT s.seqcycle
+            -- One that ends where its type does is widened.
+            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
+    END IF;
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
+    ELSIF sequence COLLATE "C" = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.propagate(propagation);
+    END IF;
+    PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    obstacle record;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        -- A serial of integer whose column was widened.
+        PERFORM snowflake_ids_internal.as_owner(owned, format('ALTER SEQUENCE %s AS bigint', owned))
+        FROM pg_sequence s WHERE s.seqrelid = owned AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
+        IF obstacle.message IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
+                snowflake_ids_internal.column_maximum(relation, attribute));
+        ELSE
+            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
+                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+/* To move a tag by a sequence takes UPDATE on it, open or not: owners of sequences go on whose tag nobody else is seen to use. */
+INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
+SELECT b.tag, c.relowner, 'UPDATE' FROM snowflake_ids.sequence_binding AS b JOIN pg_class AS c ON c.oid = b.sequence
+WHERE b.checked AND b.tag IS NOT NULL AND NOT has_table_privilege(c.relowner, 'snowflake_ids.segment', 'UPDATE')
+    AND NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = b.tag)
+    AND NOT snowflake_ids_internal.sequence_tag_is_shared(b.sequence, b.tag)
+ON CONFLICT DO NOTHING;
+
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

@@ -389,7 +389,7 @@ INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
 SELECT b.tag, c.relowner, 'UPDATE' FROM snowflake_ids.sequence_binding AS b JOIN pg_class AS c ON c.oid = b.sequence AND c.relkind = 'S'
 WHERE b.tag IS NOT NULL AND b.checked AND NOT has_table_privilege(c.relowner, 'snowflake_ids.segment', 'UPDATE')
     AND NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = b.tag)
-    AND NOT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS o WHERE o.tag = b.tag AND o.sequence <> b.sequence)
+    AND NOT snowflake_ids_internal.sequence_tag_is_shared(b.sequence, b.tag)
 ON CONFLICT DO NOTHING;
 
 /* Who had the part "tags" could write the table, and has the functions instead that do. */

@@ -15,6 +15,7 @@ pub mod database;
 pub mod encoding;
 pub mod extension;
 pub mod guc;
+pub mod inherits;
 pub mod inline;
 pub mod libpq;
 pub mod lock;

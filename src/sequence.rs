@@ -65,7 +65,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     if !is_identity {
         check(sequence, Use::Next)?;
     }
-    transaction::refuse_if_read_only(c"nextval()");
+    transaction::refuse_change(c"nextval()");
     // Dropped while its binding was not: the server says so.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);
@@ -122,7 +122,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         return Ok(number);
     };
     check(sequence, Use::Set)?;
-    transaction::refuse_if_read_only(c"setval()");
+    transaction::refuse_change(c"setval()");
     let Some(Terms { min, max, increment, .. }) = sequence::terms(sequence) else { return Ok(server()) };
     if is_fence(value, is_called, max) || !(min..=max).contains(&value) {
         return Ok(server());

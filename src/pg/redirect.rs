@@ -1,6 +1,6 @@
 //! Calls of the server's functions for sequences, which are redirected to functions of ours while a statement is planned.
 
-use super::role;
+use super::{inherits, role};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -46,8 +46,11 @@ pub struct Targets {
     /// The functions that defaults of columns take ids from.
     pub ids: [pg_sys::Oid; 6],
     /// The sequence that a column owns and whose calls are redirected.
-    pub of_column: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+    pub of_column: OfColumn,
 }
+
+/// Gives the sequence that a column owns.
+type OfColumn = fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>;
 
 /// The server's, by which statements are known to call them.
 mod server {
@@ -193,8 +196,8 @@ unsafe extern "C-unwind" fn call_for_node(
     unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
 }
 
-/// Has the ids that the defaults of an INSERT's columns give noted as numbers of the columns' sequences: applications ask for
-/// `currval` of a sequence after an INSERT.
+/// Has the ids that the defaults of columns give in an INSERT, or by SET column = DEFAULT, noted as numbers of the columns' sequences:
+/// applications ask for `currval` of a sequence afterwards.
 ///
 /// # Safety
 /// `query` is one that may be changed.
@@ -208,14 +211,18 @@ unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
         let tables = pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
         let Some(table) = tables.get_ptr(place).map(|table| (*table).relid) else { return };
         match query.commandType {
-            pg_sys::CmdType::CMD_INSERT => note_columns(query.targetList, &tables, table, targets),
+            pg_sys::CmdType::CMD_INSERT => {
+                note_columns(query.targetList, &tables, table, targets);
+                if let Some(conflict) = query.onConflict.as_ref() {
+                    note_columns(conflict.onConflictSet, &tables, table, targets);
+                }
+            }
+            pg_sys::CmdType::CMD_UPDATE => note_columns(query.targetList, &tables, table, targets),
             #[cfg(not(any(feature = "pg13", feature = "pg14")))]
             pg_sys::CmdType::CMD_MERGE => {
                 let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
                 for action in actions.iter_ptr() {
-                    if (*action).commandType == pg_sys::CmdType::CMD_INSERT {
-                        note_columns((*action).targetList, &tables, table, targets);
-                    }
+                    note_columns((*action).targetList, &tables, table, targets);
                 }
             }
             _ => {}
@@ -279,11 +286,31 @@ unsafe fn note_value(mut slot: *mut *mut c_void, table: pg_sys::Oid, column: i16
             slot = argument_of((*slot).cast());
         }
         if gives_id(*slot, targets)
-            && let Some(sequence) = (targets.of_column)(table, column)
+            && let Some(sequence) = sequence_of(table, column, targets.of_column)
         {
             *slot = make_call(targets.noted, sequence, Some((*slot).cast())).cast();
         }
     }
+}
+
+/// The sequence of a column; where it has none, that of the column of the same name in a table that it inherits from: attached with
+/// that one, it takes the same ids.
+fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<pg_sys::Oid> {
+    // Each once: there may be many ways to a table above.
+    let mut columns = vec![(table, column)];
+    let mut next = 0;
+    while let Some(&(table, column)) = columns.get(next) {
+        if let Some(sequence) = of_column(table, column) {
+            return Some(sequence);
+        }
+        for above in inherits::columns_above(table, column) {
+            if !columns.contains(&above) {
+                columns.push(above);
+            }
+        }
+        next += 1;
+    }
+    None
 }
 
 /// # Safety

@@ -54,10 +54,13 @@ pub fn watch(hooks: &'static Hooks) {
     });
 }
 
-/// Fails in a transaction that is read-only, as the server's function of this name does there.
-pub fn refuse_if_read_only(command: &CStr) {
+/// Fails in a transaction that is read-only, and in a parallel query, as the server's function of this name does there.
+pub fn refuse_change(command: &CStr) {
     // SAFETY: within a transaction; the name ends with a zero byte.
-    unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) };
+    unsafe {
+        pg_sys::PreventCommandIfReadOnly(command.as_ptr());
+        pg_sys::PreventCommandIfParallelMode(command.as_ptr());
+    }
 }
 
 /// Has the rest of this transaction run in this process alone: others know nothing of what is in its memory.

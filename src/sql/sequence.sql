@@ -255,7 +255,8 @@ BEGIN
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
         expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);

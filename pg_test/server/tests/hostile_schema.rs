@@ -1,7 +1,7 @@
 //! A login that may create objects in a schema on every user's path plants functions and operators there that fit better
 //! than those of Postgres: whatever superusers do with the extension, none of them runs.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::{server::Server, sql};
@@ -180,6 +180,49 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Resu
         // The trap works.
         holder.batch_execute("select own.trap()")?;
         assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, ["holder"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "create role login_only login;
+         select snowflake_ids.generator_create('web');
+         select snowflake_ids.series_create('invoices');
+         create table counted (id bigserial);
+         select snowflake_ids.bind_sequence('counted_id_seq', 'segment', 'counted');
+         insert into counted select from generate_series(1, 5)",
+    )?;
+    // All that it may do is to make temporary tables.
+    let mut other = server.config("postgres").user("login_only").connect(NoTls)?;
+    other.batch_execute(
+        "create temp table generated (id bigint default snowflake_nextval('web'), note text);
+         create temp table numbered (tenant bigint, number bigint);
+         select snowflake_ids.series_attach('numbered', 'number', 'invoices', 'tenant');
+         create temp table taken (id bigint default segment_nextval('counted'));
+         create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
+    )?;
+    // Its own it keeps: here nobody else does.
+    client.batch_execute("create temp table own (id bigint default snowflake_nextval('web'))")?;
+    let error = sql::error(&mut client, "select snowflake_ids.generator_drop('web')")?;
+    ensure!(error.code() == &SqlState::DEPENDENT_OBJECTS_STILL_EXIST, "{error:?}");
+    client.batch_execute(
+        "drop table own;
+         select snowflake_ids.generator_drop('web');
+         select snowflake_ids.series_drop('invoices');
+         truncate counted restart identity",
+    )?;
+    ensure!(sql::one::<i64>(&mut client, "select nextval('counted_id_seq')")? == 1, "it was not restarted");
+    for insert in [
+        "insert into generated (note) values ('late')",
+        "insert into numbered (tenant) values (1)",
+        "select snowflake_nextval('web')",
+    ] {
+        let error = sql::error(&mut other, insert)?;
+        ensure!(error.code() == &SqlState::UNDEFINED_OBJECT, "{insert}: {error:?}");
     }
     Ok(())
 }

@@ -40,6 +40,7 @@ DECLARE
     distributed boolean := snowflake_ids_internal.is_distributed(relation);
     propagation text;
     highest bigint;
+    most bigint;
     expression text;
     former text;
 BEGIN
@@ -81,8 +82,12 @@ BEGIN
     -- and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
+        SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
+        FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0 AND NOT s.seqcycle
+            -- One that ends where its type does is widened.
+            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);

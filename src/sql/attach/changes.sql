@@ -14,7 +14,12 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    IF NOT FOUND THEN
+    IF NOT FOUND AND highest >= most THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left for segment tag "%s"', tag),
+            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+    ELSIF NOT FOUND THEN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
@@ -34,9 +39,9 @@ BEGIN
             HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
     ELSIF known.max_value > most THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" has ids that the column cannot hold', tag),
-            DETAIL = format('Its max_value is %s; the highest that the column can hold is %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or attach with another tag.',
+            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
                 tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
@@ -198,7 +203,7 @@ BEGIN
                 snowflake_ids_internal.column_maximum(relation, attribute));
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
-                HINT = 'It is dropped. To keep it unbound, attach with sequence => ''keep''.';
+                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
             drops := true;
         END IF;
     END LOOP;

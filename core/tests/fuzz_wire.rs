@@ -219,6 +219,7 @@ fn no_answer_does_harm() {
         floor: None,
         received: None,
         share: None,
+        clock: None,
     };
     let received = |received| Wish { received, ..plain.clone() };
     let wishes =

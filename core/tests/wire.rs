@@ -81,6 +81,7 @@ fn a_question_has_this_form() {
         floor: None,
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
+        clock: None,
     };
     let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, wish };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
@@ -316,6 +317,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         floor: None,
         received: None,
         share: None,
+        clock: None,
     };
     let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, wish: wish.clone() };
     let leases = |change: &dyn Fn(&mut LeaseRequest)| {
@@ -456,9 +458,10 @@ prop_compose! {
         (hungry, prefetch) in any::<(bool, u8)>(),
         reached: [Option<(i32, i64)>; 2],
         share in of(shares()),
+        clock in of(any::<i64>().prop_map(UnixMicros)),
     ) -> Wish {
         let ((lasted, target), [floor, received]) = (times, reached);
-        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share }
+        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, clock }
     }
 }
 

@@ -63,6 +63,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
             floor,
             received: None,
             share: None,
+            clock: None,
         }
     }
 

@@ -229,6 +229,7 @@ impl World {
             floor: row.floor(self.memory.floor),
             received: None,
             share: None,
+            clock: None,
         };
         let version = self.number();
         let Outcome::Reserved(reserved) = self.tables.row.reserve(&wish, version) else {

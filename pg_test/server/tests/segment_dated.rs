@@ -187,3 +187,20 @@ fn a_day_begins_where_midnight_comes_first() -> Result<()> {
     }
     Ok(())
 }
+
+/// Its clock was days ahead for a moment.
+#[test]
+fn a_tag_whose_day_has_not_begun_is_led_back_by_force() -> Result<()> {
+    let (server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 9.0, 600.0)?;
+    let ahead = key(&mut client)?;
+    set_clock_to_midnight(&server, &mut client, 0.0, 600.0)?;
+    client.batch_execute("select snowflake_ids.segment_set('t', 500)")?;
+    assert_eq!(key(&mut client)?, (ahead.0.clone(), 501));
+    client.batch_execute("select snowflake_ids.segment_set('t', 0, force => true)")?;
+    let day = today(&mut client)?;
+    assert!(day < ahead.0);
+    assert_eq!(key(&mut client)?, (day.clone(), 1));
+    assert_eq!(key(&mut client)?, (day, 2));
+    Ok(())
+}

@@ -3,6 +3,7 @@
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
 use crate::pg::lock::LwLock;
+use crate::pg::server;
 use crate::pg::wait::{self, Event};
 use crate::settings;
 use crate::shared::generator::Shared;
@@ -53,7 +54,7 @@ pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -
 pub fn place_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     let issuer = issuer(shared);
     let issuing = issuer.host.lock();
-    issuing.places.iter().position(|place| place.layout == Some(*layout))
+    issuing.place_of(layout)
 }
 
 /// The wall clock, or the time by the anchor where it has jumped too far ahead.
@@ -152,6 +153,10 @@ impl Host for Server<'_> {
             max_clock_skew: settings::max_clock_skew(),
             policy: settings::worker_id_policy(),
         }
+    }
+
+    fn database(&self) -> u32 {
+        server::database()
     }
 
     fn show_origin(&self, server: &str) {

@@ -52,6 +52,10 @@ pub struct Wish {
     /// The most ids to reserve, of a tag that starts slowly. Registries of former versions don't know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
+    /// The server's clock, where it asks a registry: the row must not come to a period that the server would not believe.
+    /// Versions before 0.2.1 do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<UnixMicros>,
 }
 
 /// How far a tag has come: the first day of the period, in days since 1970, and the highest id. 0 and the id where the
@@ -199,6 +203,13 @@ pub enum Unfit {
         /// The highest that the row knows of.
         max_id: i64,
     },
+    /// Its period is far from the server's clock.
+    Clock {
+        /// The first day of the period.
+        day: i32,
+        /// The server's clock.
+        clock: UnixMicros,
+    },
     /// Its ids are not those of this one of several registries.
     Share {
         /// Which it is.
@@ -240,6 +251,10 @@ impl Unfit {
                 "This server has handed out ids up to {floor}, and its row knows of ids up to {max_id}: more lies \
                  between them than two segments hold."
             ),
+            Self::Clock { day, clock } => format!(
+                "Its period begins at {}, and the clock of this server shows {clock}.",
+                UnixMicros::of_day(*day)
+            ),
             Self::Share { share: Share { index, of }, increment, remainder } => format!(
                 "It is the one at place {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
                  row has increment {increment} and remainder {remainder}."
@@ -271,6 +286,11 @@ impl Unfit {
             Self::Floor { floor, .. } => {
                 format!("There, SELECT snowflake_ids.segment_raise('{tag}', {floor}).")
             }
+            Self::Clock { .. } => format!(
+                "Set the clock right that is wrong: ids go on by themselves then. Where the registry's row has come to a \
+                 period that has not begun: there, SELECT snowflake_ids.segment_set('{tag}', id, true) with the highest \
+                 id that any server may have got in the present one."
+            ),
             Self::Share { share: Share { index, of }, .. } => format!(
                 "There, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
             ),
@@ -413,6 +433,11 @@ impl Row {
         let Definition { increment, remainder, .. } = self.definition;
         if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
             return Some(Unfit::Share { share, increment, remainder });
+        }
+        if let Some((day, clock)) = self.period.dated().zip(wish.clock)
+            && !is_near(self.period, clock)
+        {
+            return Some(Unfit::Clock { day, clock });
         }
         Self::unfit_since(Some(self), wish.received?)
     }

@@ -160,25 +160,38 @@ fn a_copy_is_known_by_ids_of_any_layout() {
 }
 
 /// A layout of its own for each number.
-fn many(number: u8) -> Layout {
-    let (sequence, ticks) = (1 + number % 12, 38 + number / 12);
-    format!("{ticks}/0/5/{sequence} epoch=2020-01-01").parse().unwrap()
+fn many(number: i64) -> Layout {
+    format!("41/0/5/12 epoch=2020-01-01T{:02}:{:02}:00Z", number / 60, number % 60).parse().unwrap()
 }
 
 #[test]
 fn layouts_that_are_dropped_raise_the_floor_of_all_others() {
     let mut state = State::fresh(&here(FIXED));
     let mut marks = Vec::new();
-    for number in 0..70 {
+    for number in 0..300 {
         let layout = many(number);
-        state.reserve(&layout, at(number.into()), Position(0), 3 * SECOND);
+        state.reserve(&layout, at(number), Position(0), 3 * SECOND);
         marks.push((layout, state.mark_in(&layout, node(3))));
     }
-    assert_eq!(state.others.layouts.len(), 64, "it is bounded");
+    assert_eq!(state.others.layouts.len(), 256, "it is bounded");
     for (layout, mark) in marks {
         assert!(state.mark_in(&layout, node(3)) >= mark, "{layout}");
     }
     assert!(state.mark_in(&third(), node(3)) > third().position_at(at(3)), "it may be one that was dropped");
+}
+
+/// Their ids are ahead of the clock, and a floor above them would keep others from issuing.
+#[test]
+fn layouts_in_use_are_kept_so_that_others_begin_at_the_clock() {
+    let mut state = State::fresh(&here(FIXED));
+    for number in 0..300 {
+        state.reserve(&many(number), NOW, Position(0), SECOND);
+    }
+    assert_eq!((state.others.layouts.len(), state.others.floor), (300, UnixMicros(0)));
+    for number in 300..600 {
+        state.reserve(&many(number), at(60), Position(0), SECOND);
+    }
+    assert!(state.others.floor <= at(60), "those that are over are not");
 }
 
 #[test]
@@ -189,8 +202,8 @@ fn a_node_that_is_another_servers_stays_so_when_its_layout_is_dropped() {
     let copy = Here { home: home("copy"), ..here(LEASED) };
     let mut state = state.open(&copy).unwrap();
     state.take_up(lease(6, None));
-    for number in 0..66 {
-        state.reserve(&many(number), at(10 + i64::from(number)), Position(0), SECOND);
+    for number in 0..258 {
+        state.reserve(&many(number), at(10 + number), Position(0), SECOND);
     }
     assert!(state.marks_of(&web()).is_none(), "it is kept");
     assert!(state.blocked_workers(&own(), 0, at(10_000)).contains(&3));
@@ -250,10 +263,10 @@ fn a_lease_holds_in_a_new_layout() {
 #[test]
 fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), LEASED, 2);
+    let server = Server::start(&machine, own(), LEASED, 4);
     server.issuer().change(|state, _| state.take_up(lease(9, None))).unwrap();
     server.issuer().change(|state, _| state.next_layout = Some(web().to_string())).unwrap();
-    let restarted = Server::start(&machine, web(), LEASED, 2);
+    let restarted = Server::start(&machine, web(), LEASED, 4);
     restarted.offer(lease(5, None));
     ids(&restarted, &web(), &Session::new()).unwrap();
     assert_eq!(restarted.state().node.unwrap().worker, 5);
@@ -272,7 +285,7 @@ fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, S
 #[test]
 fn one_write_raises_the_marks_of_all_layouts() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), FIXED, 2);
+    let server = Server::start(&machine, own(), FIXED, 4);
     for layout in [own(), web(), third()] {
         ids(&server, &layout, &Session::new()).unwrap();
     }
@@ -318,6 +331,55 @@ fn a_place_is_given_up_after_a_minute_without_ids() {
     assert_eq!(server.issuer().seat(&own()).unwrap(), Seat::Own);
 }
 
+/// Whoever comes, and with however many layouts.
+#[test]
+fn a_database_takes_at_most_half_of_the_places_that_are_free() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 64);
+    let mut next = 0;
+    let mut take_all = |database, most: usize| {
+        server.database.set(database);
+        (0..most)
+            .take_while(|_| {
+                next += 1;
+                server.issuer().seat(&many(next)).is_ok()
+            })
+            .count()
+    };
+    for (database, most, gets) in [(1, 100, 32), (2, 100, 16), (3, 3, 3), (4, 100, 7), (5, 1, 1), (1, 100, 0)]
+    {
+        assert_eq!(take_all(database, most), gets, "database {database}");
+    }
+    // A layout that has a place is anybody's.
+    server.database.set(1);
+    assert!(server.issuer().seat(&many(1)).is_ok());
+    let refused = server.issuer().seat(&many(1_000)).unwrap_err();
+    assert_eq!(refused.to_string(), "no place is free for another layout of this database");
+    assert!(refused.detail().unwrap().contains("has 32 of these places and others have 27;"), "{refused:?}");
+    // Places that are given up are free again.
+    machine.set(at(62));
+    assert!(server.issuer().seat(&many(1_000)).is_ok());
+}
+
+proptest::proptest! {
+    /// A database that holds nothing is refused only where each place is held.
+    #[test]
+    fn who_has_no_place_finds_one_while_one_is_free(
+        places in 1..40_usize, callers in proptest::collection::vec(1..6_u32, 0..80)
+    ) {
+        let machine = Machine::new(NOW);
+        let server = Server::start(&machine, own(), FIXED, places);
+        let mut held = [0; 6];
+        for (number, database) in callers.into_iter().enumerate() {
+            let free = places - held.iter().sum::<usize>();
+            server.database.set(database);
+            let seated = server.issuer().seat(&many(number.try_into().unwrap())).is_ok();
+            proptest::prop_assert_eq!(seated, held[database as usize] < free);
+            held[database as usize] += usize::from(seated);
+        }
+    }
+}
+
 #[test]
 fn without_places_there_is_the_own_layout_alone() {
     let machine = Machine::new(NOW);
@@ -329,7 +391,7 @@ fn without_places_there_is_the_own_layout_alone() {
 #[test]
 fn a_layout_without_room_for_the_node_is_refused() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), Identity::Fixed { datacenter: 0, worker: 9 }, 2);
+    let server = Server::start(&machine, own(), Identity::Fixed { datacenter: 0, worker: 9 }, 4);
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();
     assert_eq!(refused.kind(), Kind::BadArgument);
     assert!(refused.detail().unwrap().contains("largest worker id is 7"), "{refused:?}");
@@ -342,7 +404,7 @@ fn a_layout_without_room_for_the_node_is_refused() {
 #[test]
 fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), LEASED, 2);
+    let server = Server::start(&machine, own(), LEASED, 4);
     let issuer = server.issuer();
     issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
     server.offer(lease(5, None));
@@ -361,7 +423,7 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
 fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
     for trouble in [None, Some(LeaseError::yet("All are leased.", "Wait."))] {
         let machine = Machine::new(NOW);
-        let server = Server::start(&machine, own(), LEASED, 2);
+        let server = Server::start(&machine, own(), LEASED, 4);
         let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
         server.issuer().change(|state, _| state.take_up(nine())).unwrap();
         // A call asks again where it was told that there is a lease, and what it has still does not fit.
@@ -396,7 +458,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
 #[test]
 fn nothing_is_reserved_beyond_the_expiry_in_any_layout() {
     let machine = Machine::new(at(95));
-    let server = Server::start(&machine, own(), LEASED, 2);
+    let server = Server::start(&machine, own(), LEASED, 4);
     server.issuer().change(|state, _| state.take_up(lease(5, None))).unwrap();
     server.settings.set(60 * SECOND);
     for layout in [own(), web(), third()] {
@@ -410,7 +472,7 @@ fn nothing_is_reserved_beyond_the_expiry_in_any_layout() {
 #[test]
 fn a_reset_begins_above_what_was_issued_in_all_layouts() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), FIXED, 2);
+    let server = Server::start(&machine, own(), FIXED, 4);
     let session = Session::new();
     let first = ids(&server, &web(), &session).unwrap();
     let issuer = server.issuer();
@@ -434,12 +496,12 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
 #[test]
 fn a_reset_for_another_layout_keeps_the_marks_of_the_former() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), FIXED, 2);
+    let server = Server::start(&machine, own(), FIXED, 4);
     let mut ahead = used(FIXED);
     ahead.settle(&own(), node(3), own().position_at(at(5_000)));
     ahead.settle(&web(), node(3), web().position_at(at(7_000)));
     server.put(&ahead);
-    let changed = Server::start(&machine, web(), FIXED, 2);
+    let changed = Server::start(&machine, web(), FIXED, 4);
     assert!(matches!(
         ids(&changed, &web(), &Session::new()),
         Err(SessionError::Issuer(IssuerError::Untrusted(StateError::Layout { .. })))
@@ -453,7 +515,7 @@ fn a_reset_for_another_layout_keeps_the_marks_of_the_former() {
 #[test]
 fn a_step_back_switches_the_rollback_value_of_the_layout_that_has_one() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), FIXED, 2);
+    let server = Server::start(&machine, own(), FIXED, 4);
     server.switches.set(true);
     ids(&server, &third(), &Session::new()).unwrap();
     machine.set(at(-500));

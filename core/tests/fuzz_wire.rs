@@ -220,6 +220,7 @@ fn no_answer_does_harm() {
         received: None,
         share: None,
         most: None,
+        clock: None,
     };
     let received = |received| Wish { received, ..plain.clone() };
     let wishes =

@@ -45,6 +45,7 @@ fn wish() -> Wish {
         received: None,
         share: None,
         most: None,
+        clock: None,
     }
 }
 
@@ -192,6 +193,23 @@ fn a_tag_that_becomes_dated_or_undated_is_refused() {
 const DAY: i64 = 86_400_000_000;
 /// Within the day of [`TODAY`].
 const NOW: UnixMicros = UnixMicros(20_000 * DAY + DAY / 2);
+
+/// The row stays as it is, so that ids go on when the clocks are right again.
+#[test]
+fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
+    let at =
+        |days: i64| Some(UnixMicros::of_day(20_000).plus(Duration::from_hours(24 * days.cast_unsigned())));
+    let asked = |row: Row, clock| row.reserve(&Wish { clock, ..wish() }, NEXT);
+    let early = Some(UnixMicros(UnixMicros::of_day(20_000).0 - 2 * DAY));
+    for (clock, is_far) in [(early, true), (at(0), false), (at(1), false), (at(5_000), true), (None, false)] {
+        let unfit =
+            matches!(asked(of_today(DEFINITION), clock), Outcome::Unfit(Unfit::Clock { day: 20_000, .. }));
+        assert_eq!(unfit, is_far, "{clock:?}");
+        assert!(matches!(asked(row(DEFINITION), clock), Outcome::Reserved(_)), "it is not dated");
+    }
+    let hint = Unfit::Clock { day: 20_000, clock: NOW }.hint("it's");
+    assert!(hint.contains("segment_set('it''s', id, true)"), "{hint}");
+}
 
 /// An answer of a registry that changes a tag from undated to dated and back.
 #[test]
@@ -399,7 +417,7 @@ prop_compose! {
     ) -> Wish {
         let share = share.map(|(index, of)| Share { index: index % of, of });
         let lasted = lasted.map(Duration::from_secs);
-        Wish { pace, lasted, hungry, prefetch, floor, received, share, most, target: Duration::from_secs(10), carry_over: None }
+        Wish { pace, lasted, hungry, prefetch, floor, received, share, most, target: Duration::from_secs(10), carry_over: None, clock: None }
     }
 }
 

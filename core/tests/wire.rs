@@ -82,6 +82,7 @@ fn a_question_has_this_form() {
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
         most: None,
+        clock: None,
     };
     let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, wish };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
@@ -340,6 +341,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         received: None,
         share: None,
         most: None,
+        clock: None,
     };
     let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, wish: wish.clone() };
     let leases = |change: &dyn Fn(&mut LeaseRequest)| {
@@ -484,6 +486,10 @@ prop_compose! {
     ) -> Wish {
         let ((lasted, target), [floor, received]) = (times, reached);
         Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, most }
+        clock in of(any::<i64>().prop_map(UnixMicros)),
+    ) -> Wish {
+        let ((lasted, target), [floor, received]) = (times, reached);
+        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, clock }
     }
 }
 

@@ -213,7 +213,7 @@ SELECT snowflake_ids.generator_create('twitter', 'javascript');
 \echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('41/5/5/12');
 SELECT snowflake_ids.generator_create('twitter', 'twitter');
-SELECT snowflake_ids.generator_create('many' || i) FROM generate_series(1, 20) i;
+SELECT snowflake_ids.generator_create('many' || i) FROM generate_series(1, 300) i;
 \echo :LAST_ERROR_SQLSTATE
 INSERT INTO snowflake_ids.generator VALUES ('by hand', '41/41/41/41');
 UPDATE snowflake_ids.generator SET cache = 0 WHERE name = 'plain';

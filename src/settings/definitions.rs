@@ -10,6 +10,7 @@ use super::values::{
 use crate::pg::guc::{self, About, Assign, Check, Problem};
 use crate::pg::report::sentence;
 use pgrx::{GucContext, GucFlags};
+use snowflake_ids_core::issuer::MAX_PLACES;
 use snowflake_ids_core::{Explain, Layout, Shard, ShardError};
 
 /// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
@@ -164,10 +165,10 @@ fn define_generators() {
     let about = About {
         name: c"snowflake_ids.max_generators",
         short: c"Sets how many named generators a database can have.",
-        long: c"So many layouts beside the server's own can be in use at once, in all databases together.",
+        long: c"So many layouts beside the server's own can be in use at once, in all databases together. One database takes at most half of what is free.",
         context: GucContext::Postmaster,
     };
-    guc::define_int(about, &MAX_GENERATORS, 0..=64, GucFlags::default());
+    guc::define_int(about, &MAX_GENERATORS, 0..=MAX_PLACES, GucFlags::default());
 }
 
 /// What concerns ids of tags.

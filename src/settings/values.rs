@@ -5,6 +5,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucSetting, PostgresGucEnum};
+use snowflake_ids_core::issuer::DEFAULT_PLACES;
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{ClockRollback, Field, Layout, Rules, SequenceStart, Shard};
@@ -68,7 +69,7 @@ pub(super) static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
 pub(super) static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 /// The same, read.
 pub(super) static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
-pub(super) static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(16);
+pub(super) static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_PLACES);
 pub(super) static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 pub(super) static SERIES_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(16 * 1_024);
 pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);

@@ -7,7 +7,7 @@ use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
-use snowflake_ids_core::issuer::{self, Issuing};
+use snowflake_ids_core::issuer::{self, Issuing, Occupancy, Place};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,18 +39,25 @@ impl Deref for Shared {
 struct Tally(AtomicU64);
 
 /// The block.
-pub static SHARED: Shmem<Shared> =
-    Shmem::new(c"snowflake_ids generator", || Rest::for_array::<Tally>(server::max_processes()), make);
+pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", rest, make);
+
+fn rest() -> usize {
+    let places = settings::config().map_or(0, |config| config.max_generators);
+    Rest::for_array::<Place>(places)
+        + Rest::for_array::<Occupancy>(places)
+        + Rest::for_array::<Tally>(server::max_processes())
+}
 
 fn make(rest: &mut Rest) -> Option<Shared> {
     let config = settings::config()?;
     let (now, checkpoint) = (SystemClock.now(), cluster::checkpoint_time());
     let issuing = issuer::Shared::new(config.layout, config.identity, now, since_boot(), checkpoint);
+    let occupancies = rest.array(config.max_generators, Occupancy::default);
     Some(Shared {
-        issuing: issuing.with_places(config.max_generators),
+        issuing: issuing.with_places(rest.array(config.max_generators, Place::default)),
         tallies: rest.array(server::max_processes(), Tally::default),
         named: AtomicU64::new(0),
-        state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::default()),
+        state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::new(occupancies)),
     })
 }
 

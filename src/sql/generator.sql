@@ -54,7 +54,7 @@ CREATE FUNCTION snowflake_ids.generator_create(
 DECLARE
     -- Written out: in another server's dump it means the same.
     own_layout text := snowflake_ids_internal.server_layout();
-    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);

@@ -333,13 +333,14 @@ END
 $$;
 
 /* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. Forced back, the tag
-   begins another life. */
+   begins another life, and leaves a period that has not begun. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(
     tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
 ) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
-    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
+    SET max_id = segment_move.max_id,
+        period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
         life = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.life END,
         timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,

@@ -20,21 +20,27 @@ use std::collections::BTreeSet;
 
 /// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
 /// former primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
-/// clock that is set back does not bring a day back.
+/// clock that is set back does not bring a day back. It ends where the zone's clocks first show the next one: where they are
+/// set back over midnight they show it twice, and AT TIME ZONE takes the later one.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
             "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
                     p.label - date '1970-01-01',
                     coalesce(s.period < p.label, false),
-                    (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone)
+                    (extract(epoch FROM CASE WHEN e.first AT TIME ZONE s.time_zone = n.next THEN e.first ELSE l.last END)
                         * 1000000)::bigint,
                     s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life",
             $place,
             " FROM ",
             $from,
             " LATERAL (SELECT greatest(s.period,
-                               date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
+                               date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p,
+             LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS next) n,
+             LATERAL (SELECT n.next AT TIME ZONE s.time_zone AS last) l,
+             LATERAL (SELECT l.last - interval '24 hours' AS before) b,
+             LATERAL (SELECT (n.next - (b.before AT TIME ZONE s.time_zone - b.before AT TIME ZONE 'UTC')) AT TIME ZONE 'UTC'
+                          AS first) e
              WHERE s.tag = ",
             $otherwise
         )

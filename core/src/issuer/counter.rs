@@ -25,7 +25,7 @@ impl<H: Host> Issuer<'_, H> {
 
     /// All of them: the server's own, and that of each place which a layout has.
     pub(super) fn counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
-        let places = issuing.places.iter().enumerate();
+        let places = issuing.used().enumerate();
         let places = places.filter_map(|(index, place)| Some(self.counter_of(index, place.layout?)));
         std::iter::once(self.own_counter()).chain(places).collect()
     }

@@ -36,11 +36,15 @@ pub enum IssuerError {
     /// It does not fit that of a named generator.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// All places for layouts are in use.
-    #[error("no place is free for another layout")]
+    /// All places for layouts are in use, or as many by this database as are free.
+    #[error("no place is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
     NoPlace {
         /// How many there are.
         places: usize,
+        /// How many the database holds.
+        held: usize,
+        /// How many are free.
+        free: usize,
     },
 }
 
@@ -116,8 +120,13 @@ impl Explain for IssuerError {
             Self::NoRoom(NoRoom { layout, field, .. }) => {
                 Some(format!("Its largest {field} id is {}.", layout.max(*field)))
             }
-            Self::NoPlace { places } => Some(format!(
+            Self::NoPlace { places, free: 0, .. } => Some(format!(
                 "snowflake_ids.max_generators is {places}; so many layouts beside the server's own have been used within the last minute."
+            )),
+            Self::NoPlace { places, held, free } => Some(format!(
+                "snowflake_ids.max_generators is {places}. This database has {held} of these places and others have {}; a database takes no \
+                 more than half of those that are free.",
+                places.saturating_sub(held + free)
             )),
         }
     }

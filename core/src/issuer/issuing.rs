@@ -1,31 +1,40 @@
 //! What a process of the server has to do with the issuer, and on whose behalf.
 
-use super::place::{MAX_PLACES, Occupancy};
+use super::place::Occupancy;
 use super::shared::Shared;
 use crate::clock::UnixMicros;
 use crate::id::Node;
+use crate::layout::Layout;
 
 /// What the state lock guards.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Issuing {
     /// The node whose term the generator of the server's own layout has begun; None while it is closed.
     pub node: Option<Node>,
     /// Whether the state was taken up since the server's start.
     pub opened: bool,
-    /// What the places are used for.
-    pub places: [Occupancy; MAX_PLACES],
+    /// What the places are used for; those that never were stand at the end.
+    pub places: &'static mut [Occupancy],
     /// An instant above all that was issued at places whose layouts have gone, since the server's start.
-    pub(super) gone: UnixMicros,
-}
-
-impl Default for Issuing {
-    fn default() -> Self {
-        let places = std::array::from_fn(|_| Occupancy::default());
-        Self { node: None, opened: false, places, gone: UnixMicros(0) }
-    }
+    pub(super) gone: Option<UnixMicros>,
 }
 
 impl Issuing {
+    /// What a server with so many places begins with.
+    pub fn new(places: &'static mut [Occupancy]) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    /// The places that have been used since the server's start.
+    pub(super) fn used(&self) -> impl Iterator<Item = &Occupancy> {
+        self.places.iter().take_while(|place| place.layout.is_some())
+    }
+
+    /// The place that a layout has.
+    pub fn place_of(&self, layout: &Layout) -> Option<usize> {
+        self.used().position(|place| place.layout == Some(*layout))
+    }
+
     /// The node whose term has begun at a place; None: where ids of the server's own layout come from.
     pub(super) fn node_at(&self, place: Option<usize>) -> Option<Node> {
         match place {

@@ -12,10 +12,10 @@ use crate::snowflake::Generator;
 use crate::sync::{AtomicU64, Ordering};
 
 /// How many places there can be.
-pub const MAX_PLACES: usize = 64;
+pub const MAX_PLACES: i32 = 4_096;
 
 /// How many there are unless it is set.
-pub const DEFAULT_PLACES: usize = 16;
+pub const DEFAULT_PLACES: i32 = 256;
 
 /// A place in shared memory.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub const DEFAULT_PLACES: usize = 16;
 pub struct Place {
     /// Hands out positions of the layout that has the place.
     pub generator: Generator,
-    /// Changes with the layout, while the generator is closed.
+    /// Changes with the layout, while the generator is closed; 0: the place was never used.
     pub incarnation: AtomicU64,
 }
 
@@ -32,6 +32,8 @@ pub struct Place {
 pub struct Occupancy {
     /// The layout that has it; None: it is free.
     pub layout: Option<Layout>,
+    /// The database that took it, by its oid. Others may use the layout, too.
+    pub(super) database: u32,
     /// The node whose term its generator has begun; None while it is closed.
     pub node: Option<Node>,
     /// When it got the place, in microseconds since the machine's start.
@@ -104,6 +106,11 @@ impl Source for Seated<'_> {
 }
 
 impl Place {
+    /// Whether a layout has it, or had.
+    pub(super) fn is_used(&self) -> bool {
+        self.incarnation.load(Ordering::Acquire) > 0
+    }
+
     /// Gives it to another layout, while its generator is closed.
     pub fn reuse(&self) {
         self.generator.forget();

@@ -79,7 +79,7 @@ impl<H: Host> Issuer<'_, H> {
             state.begin_above(&other, begin(&other));
         }
         // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
-        state.others.raise_floors(issuing.gone);
+        issuing.gone.into_iter().for_each(|gone| state.others.raise_floors(gone));
         for Counter { layout, generator, .. } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
         }

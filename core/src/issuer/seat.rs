@@ -5,7 +5,7 @@ use super::counter::Counter;
 use super::error::{IssuerError, NoRoom};
 use super::host::Host;
 use super::issuing::{Issuer, Issuing};
-use super::place::{MAX_PLACES, Occupancy, Seat};
+use super::place::{Occupancy, Seat};
 use super::term::end;
 use crate::layout::{Field, Layout};
 use crate::state::{Identity, State};
@@ -17,10 +17,11 @@ const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
     /// Finds a place for a layout: its own, a free one, or one at which nothing was taken for a while, whose mark is settled
-    /// first. Ids flow from it once there is a term ([`Issuer::provide_in`]).
+    /// first. Ids flow from it once there is a term ([`Issuer::provide_in`]). A database may take a place only while it holds
+    /// fewer than are free: so it gets at most half of them, and others always find one.
     ///
     /// # Errors
-    /// [`IssuerError`]: all are in use, or the node does not fit the layout.
+    /// [`IssuerError`]: all are in use, the database has its share, or the node does not fit the layout.
     pub fn seat(&self, layout: &Layout) -> Result<Seat, IssuerError> {
         if *layout == self.shared.layout {
             return Ok(Seat::Own);
@@ -33,25 +34,19 @@ impl<H: Host> Issuer<'_, H> {
         if *layout == self.shared.layout {
             return Ok(Seat::Own);
         }
-        let places = &issuing.places[..self.shared.max_places.min(MAX_PLACES)];
-        if let Some(index) = places.iter().position(|place| place.layout == Some(*layout)) {
+        if let Some(index) = issuing.place_of(layout) {
             return Ok(self.seat_at(index));
         }
         let mut state = self.open(issuing)?;
         self.check_room(&mut state, layout)?;
-        let index = match issuing.places[..self.shared.max_places.min(MAX_PLACES)]
-            .iter()
-            .position(|place| place.layout.is_none())
-        {
-            Some(free) => free,
-            None => self.make_room(issuing, &mut state)?,
-        };
+        let index = self.make_room(issuing, &mut state)?;
         let (place, now) = (&self.shared.places[index], self.host.reading());
         debug_assert!(!place.generator.is_open(), "a place changes hands while its generator is open");
         place.reuse();
         place.generator.resume(tick_of(layout, state.seen), tick_of(layout, now.wall));
         issuing.places[index] = Occupancy {
             layout: Some(*layout),
+            database: self.host.database(),
             node: None,
             seated: now.since_boot,
             seen: (place.generator.next(), now.since_boot),
@@ -99,18 +94,21 @@ impl<H: Host> Issuer<'_, H> {
     /// Notes at which places something was taken since that was looked at last.
     pub(super) fn look_at_places(&self, issuing: &mut Issuing) {
         let now = self.host.reading().since_boot;
-        for (place, occupancy) in self.shared.places.iter().zip(&mut issuing.places) {
+        for (place, occupancy) in self.shared.places.iter().zip(issuing.places.iter_mut()) {
+            if occupancy.layout.is_none() {
+                break;
+            }
             let next = place.generator.next();
-            if occupancy.layout.is_some() && next != occupancy.seen.0 {
+            if next != occupancy.seen.0 {
                 occupancy.seen = (next, now);
             }
         }
     }
 
-    /// Ends the term at the place where nothing was taken for the longest, if that is long enough.
+    /// A place that was never used, or else the one at which nothing was taken for the longest, if that is long enough: its
+    /// term is ended.
     fn make_room(&self, issuing: &mut Issuing, state: &mut State) -> Result<usize, IssuerError> {
         let (now, believed) = (self.host.reading().since_boot, self.believed_now());
-        let max = self.shared.max_places.min(MAX_PLACES);
         let idle = |(index, occupancy): (usize, &Occupancy)| {
             let layout = occupancy.layout?;
             let next = self.shared.places[index].generator.next();
@@ -121,9 +119,23 @@ impl<H: Host> Issuer<'_, H> {
             (passed(occupancy.seated) >= IDLE && (is_passed || is_idle))
                 .then_some((passed(occupancy.seen.1), index))
         };
-        let found = issuing.places[..max].iter().enumerate().filter_map(idle).max();
+        let (places, database) = (issuing.places.len(), self.host.database());
+        let (mut used, mut left, mut held, mut longest) = (0, 0, 0, None);
+        for (index, occupancy) in issuing.used().enumerate() {
+            used += 1;
+            match idle((index, occupancy)) {
+                Some(found) => (left, longest) = (left + 1, longest.max(Some(found))),
+                None => held += usize::from(occupancy.database == database),
+            }
+        }
         self.look_at_places(issuing);
-        let (_, index) = found.ok_or(IssuerError::NoPlace { places: max })?;
+        let free = places - used + left;
+        if held >= free {
+            return Err(IssuerError::NoPlace { places, held, free });
+        } else if used < places {
+            return Ok(used);
+        }
+        let (_, index) = longest.ok_or(IssuerError::NoPlace { places, held, free })?;
         let layout = issuing.places[index].layout.unwrap_or(self.shared.layout);
         let counter = self.counter_of(index, layout);
         if issuing.places[index].node.is_some() {
@@ -131,7 +143,7 @@ impl<H: Host> Issuer<'_, H> {
             self.write(state)?;
         }
         let furthest = counter.generator.furthest();
-        issuing.gone = issuing.gone.max(layout.instant_above(furthest));
+        issuing.gone = issuing.gone.max(Some(layout.instant_above(furthest)));
         Ok(index)
     }
 }

@@ -1,7 +1,7 @@
 //! What all processes of a server share of its issuer: plain data that the server places into shared memory.
 
 use super::counts::Counts;
-use super::place::{DEFAULT_PLACES, MAX_PLACES, Place, Seat, Seated, Source};
+use super::place::{Place, Seat, Seated, Source};
 use crate::anchor::{self, Reading};
 use crate::clock::UnixMicros;
 use crate::layout::Layout;
@@ -32,9 +32,7 @@ pub struct Shared {
     /// What happened.
     pub counts: Counts,
     /// Hand out positions of other layouts.
-    pub places: [Place; MAX_PLACES],
-    /// How many of them are used.
-    pub max_places: usize,
+    pub places: &'static [Place],
     /// When a worker id that fits all layouts in use was asked for in vain, in microseconds since the machine's start; 0:
     /// never.
     vain: AtomicU64,
@@ -58,19 +56,17 @@ impl Shared {
             anchor: AtomicI64::new(0),
             checkpoint,
             counts: Counts::default(),
-            places: std::array::from_fn(|_| Place::default()),
-            max_places: DEFAULT_PLACES,
+            places: &[],
             vain: AtomicU64::new(0),
         };
         shared.set_anchor(latest, since_boot);
         shared
     }
 
-    /// The same with so many places for other layouts than the server's own.
+    /// The same with places for other layouts than the server's own.
     #[must_use]
-    pub fn with_places(mut self, places: usize) -> Self {
-        self.max_places = places.min(MAX_PLACES);
-        self
+    pub fn with_places(self, places: &'static [Place]) -> Self {
+        Self { places, ..self }
     }
 
     /// The time by the anchor, so many microseconds after the machine's start.
@@ -112,7 +108,7 @@ impl Shared {
     #[inline]
     pub fn seated<'a>(&'a self, seat: Seat, layout: &'a Layout) -> Seated<'a> {
         match seat {
-            Seat::Place { index, incarnation } if index < MAX_PLACES => {
+            Seat::Place { index, incarnation } if index < self.places.len() => {
                 Seated::at(&self.places[index], incarnation, layout)
             }
             _ => Seated::own(&self.generator, layout),
@@ -126,8 +122,7 @@ impl Shared {
 
     /// A number that changes with each step back of the clock and each change of a term, in whatever layout.
     pub fn era(&self) -> u64 {
-        let eras = self.places.iter().map(|place| place.generator.era());
-        eras.fold(self.generator.era(), u64::wrapping_add)
+        self.generators().map(Generator::era).fold(0, u64::wrapping_add)
     }
 
     /// Whether a term has begun, in whatever layout.
@@ -135,9 +130,10 @@ impl Shared {
         self.generators().any(|generator| generator.limit() > Position::ZERO)
     }
 
-    /// All generators.
+    /// All generators that have been used.
     pub fn generators(&self) -> impl Iterator<Item = &Generator> {
-        std::iter::once(&self.generator).chain(self.places.iter().map(|place| &place.generator))
+        let used = self.places.iter().take_while(|place| place.is_used());
+        std::iter::once(&self.generator).chain(used.map(|place| &place.generator))
     }
 }
 

@@ -66,6 +66,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
             received: None,
             share: None,
             most,
+            clock: None,
         }
     }
 

@@ -236,6 +236,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let is_last = |version_then| Some(version_then) == version || !holds(Guard::CarryOverIsLast);
         wish.carry_over = wish.carry_over.filter(|carry_over| is_last(carry_over.version));
         wish.share = site.share(sites.len()).filter(|_| holds(Guard::Share));
+        wish.clock = Some(self.host.now());
         Ok(ReserveRequest { tag: errand.tag.clone(), create: job.creates(), wish })
     }
 

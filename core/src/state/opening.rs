@@ -236,6 +236,7 @@ impl State {
         self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
         self.layout = here.layout.to_string();
         self.next_layout = None;
-        self.others.put(OtherLayout { layout: former, rollback, used: UnixMicros(0), of });
+        let former = OtherLayout { layout: former, rollback, used: UnixMicros(0), of };
+        self.others.put(former, here.clock.wall);
     }
 }

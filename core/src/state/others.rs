@@ -3,12 +3,16 @@
 use super::marks::{Mark, Marks, OF_ANOTHER};
 use crate::clock::UnixMicros;
 use crate::id::Node;
+use crate::issuer::MAX_PLACES;
 use crate::layout::Layout;
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
 
-/// The most layouts whose marks are kept. What has to go of them raises the floor of all that are not there.
-const MAX_OTHERS: usize = 64;
+/// The layouts whose marks are kept. What has to go of them raises the floor of all that are not there.
+const MAX_OTHERS: usize = 256;
+
+/// The most, where those above [`MAX_OTHERS`] are in use: without them the floor would be ahead of the clock.
+const MOST_OTHERS: usize = MAX_PLACES as usize;
 
 /// A layout beside the server's own, in which named generators issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +68,7 @@ impl Others {
     pub(super) fn get_mut(&mut self, layout: &Layout, at: UnixMicros) -> &mut OtherLayout {
         let found = self.layouts.iter().position(|other| other.layout == *layout);
         let index = found.unwrap_or_else(|| {
-            self.put(OtherLayout::new(*layout, self.floor, at));
+            self.put(OtherLayout::new(*layout, self.floor, at), at);
             self.layouts.len() - 1
         });
         &mut self.layouts[index]
@@ -77,12 +81,15 @@ impl Others {
         found.map_or_else(new, |index| self.layouts.swap_remove(index))
     }
 
-    /// Keeps one more, the last, and of all the others those that were used last.
-    pub(super) fn put(&mut self, other: OtherLayout) {
+    /// Keeps one more, the last, and of all the others those whose ids came furthest.
+    pub(super) fn put(&mut self, other: OtherLayout, at: UnixMicros) {
         let mut of_another = Vec::new();
         while self.layouts.len() >= MAX_OTHERS {
-            let last = self.layouts.iter().enumerate().min_by_key(|(_, other)| other.used);
-            let Some((index, _)) = last else { break };
+            let ends = self.layouts.iter().map(OtherLayout::end).enumerate();
+            let Some((index, end)) = ends.min_by_key(|(_, end)| *end) else { break };
+            if end > at && self.layouts.len() < MOST_OTHERS {
+                break;
+            }
             let dropped = self.layouts.swap_remove(index);
             self.floor = self.floor.max(dropped.end());
             of_another.extend(dropped.of.marks.into_iter().filter(Mark::is_of_another));

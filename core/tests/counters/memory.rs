@@ -2,7 +2,7 @@
 
 use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::issuer::{
-    Clocks, Cluster, Host, Issuer, Issuing, Settings, Shared, StateLock, StateStore,
+    Clocks, Cluster, Host, Issuer, Issuing, Occupancy, Place, Settings, Shared, StateLock, StateStore,
 };
 use snowflake_ids_core::lease::{Lease, Policy};
 use snowflake_ids_core::session::Caller;
@@ -37,6 +37,8 @@ pub struct Server<'a> {
     machine: &'a Machine,
     pub shared: Shared,
     pub issuing: RefCell<Issuing>,
+    /// The database of whoever calls.
+    pub database: Cell<u32>,
     /// How far ahead is reserved.
     pub settings: Cell<Duration>,
     pub switches: Cell<bool>,
@@ -54,8 +56,10 @@ impl<'a> Server<'a> {
         let shared = Shared::new(layout, identity, machine.now.get(), machine.since_boot.get(), None);
         Self {
             machine,
-            shared: shared.with_places(places),
-            issuing: RefCell::default(),
+            shared: shared.with_places((0..places).map(|_| Place::default()).collect::<Vec<_>>().leak()),
+            issuing: Issuing::new((0..places).map(|_| Occupancy::default()).collect::<Vec<_>>().leak())
+                .into(),
+            database: Cell::new(1),
             settings: Cell::new(Duration::from_secs(3)),
             switches: Cell::new(false),
             offered: RefCell::default(),
@@ -160,6 +164,10 @@ impl Host for &Server<'_> {
             max_clock_skew: Duration::from_secs(5),
             policy: Policy::Reuse,
         }
+    }
+
+    fn database(&self) -> u32 {
+        self.database.get()
     }
 
     fn show_origin(&self, _: &str) {}

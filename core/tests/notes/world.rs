@@ -230,6 +230,7 @@ impl World {
             received: None,
             share: None,
             most: None,
+            clock: None,
         };
         let version = self.number();
         let Outcome::Reserved(reserved) = self.tables.row.reserve(&wish, version) else {

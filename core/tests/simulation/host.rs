@@ -230,6 +230,10 @@ impl issuer::Host for &Host<'_> {
         }
     }
 
+    fn database(&self) -> u32 {
+        1
+    }
+
     fn show_origin(&self, _: &str) {}
 }
 

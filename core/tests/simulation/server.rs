@@ -5,7 +5,7 @@ use super::disk::{Disk, File};
 use super::faults::Backup;
 use super::registry::Dump;
 use snowflake_ids_core::anchor::Reading;
-use snowflake_ids_core::issuer::{Issuing, Shared};
+use snowflake_ids_core::issuer::{Issuing, Occupancy, Place, Shared};
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::lease_launch::Named;
 use snowflake_ids_core::lease_worker::LeaseRequests;
@@ -153,8 +153,9 @@ impl Server {
         let checkpoint = self.disk.borrow().checkpoint;
         *self.live.borrow_mut() = Some(Rc::new(Live {
             shared: Shared::new(self.layout, self.identity.get(), wall, since_boot, checkpoint)
-                .with_places(places),
-            issuing: RefCell::default(),
+                .with_places((0..places).map(|_| Place::default()).collect::<Vec<_>>().leak()),
+            issuing: Issuing::new((0..places).map(|_| Occupancy::default()).collect::<Vec<_>>().leak())
+                .into(),
             paused: (0..sessions).map(|_| Cell::new(0)).collect(),
             requests: LeaseRequests::default(),
             slot: LeaseSlot::default(),

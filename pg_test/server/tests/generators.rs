@@ -301,6 +301,35 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
     sql::one::<i64>(&mut client, "select snowflake_nextval('web')").map(drop)
 }
 
+/// However many it asks for, and however often.
+#[test]
+fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.max_generators", "8").start()?;
+    let layout = |number: usize| format!("41/0/10/12 epoch=2020-01-{number:02}");
+    let mut client = server.session()?;
+    let mut refused = Vec::new();
+    for number in 1..=8 {
+        let name = format!("g{number}");
+        create(&mut client, &name, &layout(number))?;
+        if client.query_one("select snowflake_nextval($1)", &[&name]).is_err() {
+            refused.push(number);
+        }
+    }
+    assert_eq!(refused, [5, 6, 7, 8]);
+    let error = sql::error(&mut client, "select snowflake_nextval('g8')")?;
+    let message = "no place is free for another layout of this database";
+    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
+    for (database, place) in [("shop", 4), ("bank", 5), ("post", 6)] {
+        server.create_database(database)?;
+        let mut other = server.connect(database)?;
+        create(&mut other, "web", &layout(20 + place))?;
+        sql::one::<i64>(&mut other, "select snowflake_nextval('web')")?;
+        let found = sql::one::<i32>(&mut other, "select place from snowflake_ids.generator_status")?;
+        assert_eq!(usize::try_from(found)?, place);
+    }
+    sql::one::<i64>(&mut client, "select snowflake_nextval('g1')").map(drop)
+}
+
 #[test]
 fn a_server_that_did_not_preload_the_library_reads_ids_by_a_name() -> Result<()> {
     let server = Server::builder().small().without_preload().start()?;

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, NAME, node, said};
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, NAME, node, refused_with, said};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{next, take};
+use snowflake_ids_server_tests::segments::{next, settled, take};
 use snowflake_ids_server_tests::snowflakes::{self, NEAR, now, refused, seconds, status, time};
 use snowflake_ids_server_tests::{Builder, ids, sql, wait};
 use std::collections::BTreeSet;
@@ -140,4 +140,25 @@ fn a_node_ahead_of_the_registry_is_served_at_midnight() -> Result<()> {
 #[test]
 fn a_node_behind_the_registry_is_served_at_midnight() -> Result<()> {
     over_midnight(-2.0)
+}
+
+/// Its rows stay in their day, so that ids go on when its clock is right again.
+#[test]
+fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {
+    let cluster = Cluster::of(auto().faketime(), &node(), 1)?;
+    cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
+    let (mut client, mut there) = (cluster.session()?, cluster.registry.connect("postgres")?);
+    let mut taken = take(&mut client, "t", 1)?;
+    settled(&mut client, "t")?;
+    let row = "select (period, max_id, version)::text from snowflake_ids.segment where tag = 't'";
+    let before: String = sql::one(&mut there, row)?;
+    cluster.registry.set_clock("+9d")?;
+    let (more, refused) = refused_with(&mut client, "t", &["the clock of this server shows"])?;
+    assert!(refused.hint().is_some_and(|hint| hint.contains("segment_set('t', id, true)")), "{refused:?}");
+    let mut there = cluster.registry.connect("postgres")?;
+    assert_eq!(sql::one::<String>(&mut there, row)?, before);
+    taken.extend(more);
+    cluster.registry.set_clock("+0")?;
+    taken.extend(take(&mut client, "t", 50)?);
+    ids::dense(taken)
 }

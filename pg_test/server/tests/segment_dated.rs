@@ -157,3 +157,50 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
     assert_eq!(key(&mut client)?, (day, 31));
     Ok(())
 }
+
+/// Clocks that are set back over midnight show it twice. The day begins with the first, as it does in series.
+#[test]
+fn a_day_begins_where_midnight_comes_first() -> Result<()> {
+    let server = Server::builder().small().faketime().start()?;
+    let mut client = server.session()?;
+    let days = [
+        ("Atlantic/Azores", "day", "2026-10-25 00:00:00+00", "20261024", "20261025"),
+        ("America/Havana", "month", "2026-11-01 04:00:00+00", "202610", "202611"),
+    ];
+    for (tag, reset, midnight, before, after) in days {
+        let set_clock = |client: &mut Client, seconds: i32| -> Result<()> {
+            server.set_clock("+0")?;
+            let left =
+                format!("select extract(epoch from timestamptz '{midnight}' - clock_timestamp())::float8");
+            let left: f64 = sql::one(client, &left)?;
+            server.set_clock(&format!("{:+.3}", left + f64::from(seconds)))
+        };
+        set_clock(&mut client, -1_800)?;
+        create(&mut client, tag, &format!("reset => '{reset}', time_zone => '{tag}'"))?;
+        let mut taken = Vec::new();
+        for seconds in [-1_800, 600, 3_000, 4_200] {
+            set_clock(&mut client, seconds)?;
+            taken.push(sql::one::<String>(&mut client, &format!("select segment_nextval_text('{tag}')"))?);
+        }
+        let numbers = [(before, 1), (after, 1), (after, 2), (after, 3)];
+        assert_eq!(taken, numbers.map(|(day, number)| format!("{day}-{number:06}")), "{tag}");
+    }
+    Ok(())
+}
+
+/// Its clock was days ahead for a moment.
+#[test]
+fn a_tag_whose_day_has_not_begun_is_led_back_by_force() -> Result<()> {
+    let (server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 9.0, 600.0)?;
+    let ahead = key(&mut client)?;
+    set_clock_to_midnight(&server, &mut client, 0.0, 600.0)?;
+    client.batch_execute("select snowflake_ids.segment_set('t', 500)")?;
+    assert_eq!(key(&mut client)?, (ahead.0.clone(), 501));
+    client.batch_execute("select snowflake_ids.segment_set('t', 0, force => true)")?;
+    let day = today(&mut client)?;
+    assert!(day < ahead.0);
+    assert_eq!(key(&mut client)?, (day.clone(), 1));
+    assert_eq!(key(&mut client)?, (day, 2));
+    Ok(())
+}

@@ -162,12 +162,14 @@ const CONNECT_TIMEOUT: &CStr = c"1s";
 /// Connects this worker to a database, also to one that is closed to new sessions, as its superuser, with settings that users can't change for it. It waits for locks
 /// so long. Where the database can't be connected to an error is thrown, or the worker ends.
 pub fn connect(database: u32, lock_timeout: &CStr) {
-    let of_its_own: [(&CStr, &CStr); 5] = [
+    let of_its_own: [(&CStr, &CStr); 6] = [
         (c"search_path", c"pg_catalog, pg_temp"),
         (c"default_transaction_isolation", c"read committed"),
         (c"default_transaction_read_only", c"off"),
         (c"session_replication_role", c"origin"),
         (c"lock_timeout", lock_timeout),
+        // A statement would be compiled in each of these processes, which takes a hundred times as long as it runs.
+        (c"jit", c"off"),
     ];
     // The database itself may be locked, by an ALTER DATABASE that is not committed.
     guc::impose(c"lock_timeout", CONNECT_TIMEOUT);

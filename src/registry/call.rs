@@ -4,7 +4,7 @@ use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
 use crate::pg::report::{log, raise, report, spi};
-use crate::pg::{server, worker};
+use crate::pg::{guc, server, worker};
 use crate::shared::registries::{self, Entry};
 use crate::store::citus;
 use crate::store::tables::SEGMENT;
@@ -144,7 +144,11 @@ pub fn options(server: &str) -> Options {
     }
     if let Some(source) = source.filter(|_| server == COORDINATOR) {
         // Citus' catalog is written by superusers only. It is read each time: a coordinator that moves is followed.
-        let found = source.as_owner(citus::coordinator).unwrap_or_else(|error| raise(spi(&error)));
+        let found = source.as_owner(|| {
+            guc::set_for_now(c"jit", c"off");
+            citus::coordinator()
+        });
+        let found = found.unwrap_or_else(|error| raise(spi(&error)));
         return found.unwrap_or_else(|error| raise(report(&error)));
     }
     if !is_superuser(owner_of(server)) {

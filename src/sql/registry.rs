@@ -9,7 +9,7 @@ use crate::registry::{self, serve};
 use crate::segment::error::SegmentError;
 use crate::segment::own;
 use crate::store;
-use crate::store::dense::PLANS;
+use crate::store::dense::plan_by_key;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -90,10 +90,9 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     // 0 would be for ever.
     let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
+    guc::set_for_transaction(c"jit", c"off");
     if matches!(ask, wire::RequestBody::ReserveNumbers(_)) {
-        for (setting, value) in PLANS {
-            guc::set_for_transaction(setting, value);
-        }
+        plan_by_key();
     }
     own::keep_quiet(true);
     let now = SystemClock.now();

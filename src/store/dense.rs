@@ -8,7 +8,7 @@ pub(super) mod rows;
 pub(super) mod statements;
 pub(super) mod tables;
 
-pub use statements::PLANS;
+pub use statements::plan_by_key;
 pub use tables::table;
 
 use super::series::datum;

@@ -8,12 +8,11 @@ mod tables;
 
 use super::carry_over;
 use crate::pg::process::PerProcess;
-use crate::pg::{guc, libpq, worker};
+use crate::pg::{libpq, worker};
 use crate::registry::call::Caller;
 use crate::segment::own;
 use crate::shared::segments::segments;
 use crate::shared::worker_slot::WorkerSlot;
-use crate::store::dense::PLANS;
 use host::Host;
 use snowflake_ids_core::refill_worker as core;
 use std::cell::Cell;
@@ -47,9 +46,6 @@ pub fn run(worker_slot_number: u32, database: u32) {
     // So that it knows that this database can be helped.
     segments.launcher.wake();
     own::keep_quiet(true);
-    for (setting, value) in PLANS {
-        guc::impose(setting, value);
-    }
     counters::begin(worker_slot, database);
     let carry_overs = carry_over::of_database(database);
     let host = Host { segments, worker_slot, database };

@@ -254,3 +254,30 @@ fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     ensure!(citus::problems(&mut client)?[&3].as_ref().is_some_and(|problem| problem.contains("not active")));
     Ok(())
 }
+
+/// A statement that can only scan a table is cheap, unless the planner is told to avoid that: then it would be compiled at each
+/// request.
+#[test]
+fn no_statement_of_a_worker_is_compiled() -> Result<()> {
+    let mut cluster = Citus::joined(0)?;
+    let worker = citus::node()
+        .set("shared_preload_libraries", "auto_explain, snowflake_ids")
+        .set("auto_explain.log_min_duration", "0")
+        .set("auto_explain.log_nested_statements", "on")
+        .set("auto_explain.log_settings", "on")
+        .set("jit", "on")
+        .start()?;
+    worker.create_citus("postgres")?;
+    cluster.add_server(worker)?;
+    cluster.session()?.batch_execute("select snowflake_ids.segment_create('quick')")?;
+    segments::take(&mut cluster.workers[0].connect("postgres")?, "quick", 300)?;
+    let log = cluster.workers[0].log();
+    // The plans of the question for the coordinator, as background workers ran it.
+    let plans = log.split("duration: ").filter(|plan| plan.contains("citus.node_conninfo"));
+    let plans: Vec<&str> = plans.filter(|plan| plan.contains("pg_dist_node")).collect();
+    ensure!(!plans.is_empty(), "the coordinator was not looked for: {log}");
+    for plan in plans {
+        ensure!(plan.contains("jit = 'off'") && !plan.contains("enable_seqscan"), "{plan}");
+    }
+    Ok(())
+}

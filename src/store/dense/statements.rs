@@ -1,7 +1,8 @@
 //! What is done with rows of keys, as statements: each for many keys of one type at a time.
 //!
-//! They look for each row by its key, whatever the planner thinks of the table: a worker has [`PLANS`] set.
+//! They look for each row by its key, whatever the planner thinks of the table: their transactions call [`plan_by_key`].
 
+use crate::pg::guc;
 use crate::pg::statement::Statement;
 use pgrx::pg_sys::BuiltinOid::{
     INT4ARRAYOID, INT8ARRAYOID, INT8OID, TEXTARRAYOID, TEXTOID, UUIDARRAYOID, UUIDOID,
@@ -9,16 +10,24 @@ use pgrx::pg_sys::BuiltinOid::{
 use snowflake_ids_core::series::KeyType;
 use std::ffi::CStr;
 
-/// How a worker's plans look for rows: one by one, by the index. A plan is kept, and one that was best while the table was empty looks
+/// Settings by which plans look for rows one by one, by the index. A plan is kept, and one that was best while the table was empty looks
 /// at all of it. Nor is one made anew for each list of keys: for a few it seems cheaper, by what the planner takes an array of unknown
 /// length for, and never is.
-pub const PLANS: [(&CStr, &CStr); 5] = [
+const PLANS: [(&CStr, &CStr); 5] = [
     (c"plan_cache_mode", c"force_generic_plan"),
     (c"enable_seqscan", c"off"),
     (c"enable_bitmapscan", c"off"),
     (c"enable_hashjoin", c"off"),
     (c"enable_mergejoin", c"off"),
 ];
+
+/// Has the rest of this transaction look for rows of keys by their index. Other statements of the process are planned as usual: one
+/// that can only scan would cost so much that it is compiled just in time.
+pub fn plan_by_key() {
+    for (setting, value) in PLANS {
+        guc::set_for_transaction(setting, value);
+    }
+}
 
 /// The day of a row; 0 where it has none.
 macro_rules! day {

@@ -104,7 +104,10 @@ impl dense::Host for Host {
         work: impl FnOnce(&mut Tables) -> Result<T, SpiError>,
     ) -> Result<T, TransactionError> {
         let done = worker::transaction(|| match store::table() {
-            Some(table) => table.as_owner_qualified(|| work(&mut Tables(Some(table)))),
+            Some(table) => {
+                store::plan_by_key();
+                table.as_owner_qualified(|| work(&mut Tables(Some(table))))
+            }
             None => work(&mut Tables(None)),
         });
         let of_spi = |error: SpiError| TransactionError {

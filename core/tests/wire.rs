@@ -319,6 +319,7 @@ fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
         received: None,
         share: None,
         most: None,
+        clock: None,
     };
     let text = serde_json::to_string(&plain).unwrap();
     assert!(!text.contains("most"), "{text}");
@@ -483,13 +484,10 @@ prop_compose! {
         reached: [Option<(i32, i64)>; 2],
         share in of(shares()),
         most in of(any::<u32>()),
-    ) -> Wish {
-        let ((lasted, target), [floor, received]) = (times, reached);
-        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, most }
         clock in of(any::<i64>().prop_map(UnixMicros)),
     ) -> Wish {
         let ((lasted, target), [floor, received]) = (times, reached);
-        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, clock }
+        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, most, clock }
     }
 }
 

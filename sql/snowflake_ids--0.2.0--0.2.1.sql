@@ -16,7 +16,7 @@ DECLARE
     own_layout text := snowflake_ids_internal.server_layout();
     most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -144,7 +144,8 @@ BEGIN
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
         expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
@@ -399,7 +400,12 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    IF NOT FOUND THEN
+    IF NOT FOUND AND highest >= most THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left for segment tag "%s"', tag),
+            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+    ELSIF NOT FOUND THEN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
@@ -419,9 +425,9 @@ BEGIN
             HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
     ELSIF known.max_value > most THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" has ids that the column cannot hold', tag),
-            DETAIL = format('Its max_value is %s; the highest that the column can hold is %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or attach with another tag.',
+            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
                 tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
@@ -517,6 +523,7 @@ DECLARE
     distributed boolean := snowflake_ids_internal.is_distributed(relation);
     propagation text;
     highest bigint;
+    most bigint;
     expression text;
     former text;
 BEGIN
@@ -558,8 +565,12 @@ BEGIN
     -- and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
+        SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
+        FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0 AND NOT s.seqcycle
+            -- One that ends where its type does is widened.
+            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
@@ -570,6 +581,38 @@ BEGIN
         PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
     PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    obstacle record;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        -- A serial of integer whose column was widened.
+        PERFORM snowflake_ids_internal.as_owner(owned, format('ALTER SEQUENCE %s AS bigint', owned))
+        FROM pg_sequence s WHERE s.seqrelid = owned AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
+        IF obstacle.message IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
+                snowflake_ids_internal.column_maximum(relation, attribute));
+        ELSE
+            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
+                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
 END
 $$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes

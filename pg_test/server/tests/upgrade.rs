@@ -2,6 +2,7 @@
 //! present one: it runs the SQL of each. And what of `pg_upgrade` one server shows.
 
 use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::installation::{Installation, released};
@@ -147,6 +148,30 @@ fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
             let may = format!("select has_table_privilege('snowflake_ids.sequence_binding', '{change}')");
             ensure!(!sql::one::<bool>(&mut client, &may)?, "{version}: {change}");
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> Result<()> {
+    let server = server()?;
+    server.connect("postgres")?.batch_execute("create role app; create role tenant")?;
+    for (number, version) in released()?.iter().enumerate() {
+        let mut client = database(&server, &format!("moved_{number}"), version)?;
+        client.batch_execute(
+            "create sequence own; create sequence first; create sequence second;
+             alter sequence own owner to app; alter sequence first owner to tenant;
+             select snowflake_ids.bind_sequence('own', 'segment', 'own'), snowflake_ids.bind_sequence('first', 'segment', 'shared'),
+                 snowflake_ids.bind_sequence('second', 'segment', 'shared')",
+        )?;
+        client.batch_execute(UPDATE).with_context(|| version.clone())?;
+        client.batch_execute(
+            "select nextval('own'), nextval('own'); set role app; alter sequence own restart",
+        )?;
+        ensure!(sql::one::<i64>(&mut client, "select nextval('own')")? == 1, "{version}");
+        client.batch_execute("set role tenant")?;
+        let error = sql::error(&mut client, "alter sequence first restart")?;
+        ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{version}: {error:?}");
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ const BY_HAND: [&str; 19] = [
 ];
 
 /// The files that may use them: names, and the reason.
-const MAY: [(&str, &[&str], &str); 6] = [
+const MAY: [(&str, &[&str], &str); 7] = [
     (
         "pg/catalog.rs",
         &["get_namespace_oid", "get_relname_relid", "try_relation_open", "with_lock"],
@@ -48,6 +48,11 @@ const MAY: [(&str, &[&str], &str); 6] = [
         "sequences of users, by their oids; and one that was made in the same call",
     ),
     ("pg/sequence.rs", &["try_relation_open"], "sequences of users, by their oids"),
+    (
+        "pg/inherits.rs",
+        &["table_open", "systable_beginscan", "heap_getattr_raw"],
+        "pg_inherits, by its fixed oid",
+    ),
     (
         "entry/series.rs",
         &["heap_getattr"],

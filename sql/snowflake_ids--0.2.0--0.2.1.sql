@@ -1,6 +1,210 @@
 /* From 0.2.0 to 0.2.1. Nothing that others could have put into a schema of theirs is found. */
 SET LOCAL search_path = pg_catalog, pg_temp;
 
+/* The registry of a Citus cluster is told of the leases that its nodes have before it grants one. */
+CREATE FUNCTION snowflake_ids_internal.worker_held() RETURNS text
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'worker_held_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.worker_held() FROM PUBLIC;
+CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF current_setting('synchronous_commit') <> 'remote_apply' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
+    SELECT l.datacenter_id, l.worker_id, l.token, l.expires_at, l.host, l.port
+    FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
+    WHERE l.expires_at > clock_timestamp()
+    ORDER BY l.datacenter_id, l.worker_id
+    ON CONFLICT (datacenter_id, worker_id) DO UPDATE
+    SET token = excluded.token, expires_at = excluded.expires_at, leased_at = excluded.leased_at, host = excluded.host, port = excluded.port,
+        released_at = NULL
+    WHERE w.expires_at <= clock_timestamp();
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_hold(jsonb) FROM PUBLIC;
+CREATE OR REPLACE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    /* For how long worker ids are waited for. */
+    deadline timestamptz := clock_timestamp() + interval '30 s';
+    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
+    used     text;
+    identity text;
+    options  text[];
+    timeline bigint;
+    there    json;
+    version  text;
+    place    text;
+    old      text;
+    told     jsonb;
+    idle     jsonb;
+    mapped   jsonb;
+    failed   text[];
+    passes   boolean;
+    nodes    bigint;
+    workers  text;
+    held     jsonb;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
+    END IF;
+    PERFORM snowflake_ids_internal.citus_check();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
+        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
+        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'pg_dist_node has no row of group 0.',
+            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+    ELSIF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
+    END IF;
+    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
+    IF outside THEN
+        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        SELECT coalesce(m.umoptions, '{}') INTO options
+        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
+                ERRCODE = 'undefined_object',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+        END IF;
+    ELSIF used IS NOT NULL THEN
+        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'A database that has its ids from elsewhere is no registry.',
+            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+    END IF;
+    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
+        WHERE NOT n.is_active
+    LOOP
+        RAISE NOTICE 'node % is not active, and left out', place USING
+            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
+    END LOOP;
+
+    IF outside THEN
+        there := snowflake_ids_internal.registry_look(server);
+        identity := there ->> 'identity';
+        timeline := (there ->> 'timeline')::bigint;
+    ELSE
+        identity := snowflake_ids_internal.registry_identity();
+        timeline := snowflake_ids_internal.registry_timeline();
+    END IF;
+    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+
+    -- An extension that was created here before Citus is not on the workers.
+    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
+            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
+            CREATE EXTENSION snowflake_ids VERSION %L;
+        END IF;
+    END$do$ $command$, version), true);
+
+    IF outside THEN
+        -- A worker that does not know the function would log the statement, with the password.
+        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
+        FROM pg_catalog.run_command_on_workers(
+                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success AND w.result <> 'f';
+        IF old IS NOT NULL THEN
+            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = old,
+                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
+        FROM pg_catalog.run_command_on_workers(format(
+                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE OR w.result <> '';
+        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        told := told || snowflake_ids_internal.citus_tell(
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+    END IF;
+    IF NOT outside THEN
+        -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
+        SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
+        FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON n.node_id = r.nodeid
+        WHERE r.success AND r.result <> '';
+        held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
+        IF held <> '{}' THEN
+            RAISE EXCEPTION 'the worker ids of the cluster''s nodes cannot be noted' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
+                HINT = 'Nothing was changed. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+    END IF;
+    -- While the coordinator gives ids of its own, none goes to the registry.
+    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
+            coalesce(server, 'citus_coordinator'), identity, timeline), true);
+    END IF;
+    told := told || coalesce(mapped, '{}');
+
+    -- Worker ids come within a second or so.
+    LOOP
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
+        INTO nodes, failed, passes, workers
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
+                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
+                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
+                          ELSE l.problem END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
+        EXIT WHEN failed IS NULL;
+        IF NOT passes OR clock_timestamp() > deadline THEN
+            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = array_to_string(failed, E'\n'),
+                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+        END IF;
+        PERFORM pg_sleep(0.5);
+    END LOOP;
+    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
+        DETAIL = format('Worker ids: %s.', workers);
+END
+$$;
 /* A server has places for 256 layouts unless it is set. */
 CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
     name           text,
@@ -639,13 +843,9 @@ BEGIN
         END IF;
         EXECUTE replace(replace(statement, 'seen       snowflake_ids.worker_lease;', 'seen       record;'), old, kept);
     END LOOP;
-    -- These two did not keep it, and superusers call them.
-    FOR statement IN
-        SELECT pg_get_functiondef(f)
-        FROM unnest('{"snowflake_ids.layout_change(text,text)", snowflake_ids.use_citus(name)}'::regprocedure[]) AS f
-    LOOP
-        EXECUTE regexp_replace(statement, E'\nBEGIN\n', E'\nBEGIN\n    ' || kept || E'\n');
-    END LOOP;
+    -- This one did not keep it, and superusers call it.
+    EXECUTE regexp_replace(pg_get_functiondef('snowflake_ids.layout_change(text,text)'::regprocedure), E'\nBEGIN\n',
+        E'\nBEGIN\n    ' || kept || E'\n');
 END
 $$;
 DROP FUNCTION snowflake_ids_internal.extension_keep();

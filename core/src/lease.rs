@@ -306,6 +306,14 @@ impl Preferred {
         Self::from(timeline.saturating_sub(1) % eighths * (capacity / eighths))
     }
 
+    /// The worker id that a server has from elsewhere, where many share the registry. None where a registry that was promoted may
+    /// not know who leased it.
+    pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
+        let begin = Self::shared(timeline, capacity).worker;
+        let eighth = begin..begin.saturating_add(capacity / Self::shares(capacity));
+        (worker < capacity && (timeline <= 1 || eighth.contains(&worker))).then(|| Self::from(worker))
+    }
+
     /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
     pub fn of_copy(home: &str, capacity: u32) -> Self {
         Self::from(crc32fast::hash(home.as_bytes()) % capacity.max(1))

@@ -146,7 +146,8 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             let limit = state.worker_limit(&here.layout, now);
             let plan = |state: &State, lease: Option<Lease>, usable_at, entry| Plan {
                 except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                choice: acquire::Range::within(limit, state, here, settings.policy, shared),
+                choice: acquire::Range::within(limit, state, here, settings.policy, shared)
+                    .beginning_with(lease.as_ref().filter(|_| shared && !behind).map(|lease| lease.worker)),
                 may_widen: lease.is_none() || behind,
                 lease,
                 layout: here.layout,

@@ -84,16 +84,19 @@ pub struct Held {
 }
 
 /// The request of another server, as far as that may decide: any role that may ask may have written it. `taken` gives
-/// the worker ids of a datacenter that this server has itself, for one with these tokens.
+/// the worker ids of a datacenter that this server has itself, for one with these tokens; `timeline` is the registry's.
 pub fn bounded(
     ask: RequestBody,
     now: UnixMicros,
+    timeline: u32,
     taken: impl FnOnce(u32, [Option<i64>; 2]) -> Vec<u32>,
 ) -> RequestBody {
     match ask {
         RequestBody::Lease(mut wish) => {
             bound(&mut wish.entry, now);
-            wish.preferred = None;
+            // It may have leased that one from a former registry of this place.
+            let asked = wish.preferred.take();
+            wish.preferred = asked.and_then(|asked| Preferred::kept(asked.worker, timeline, wish.capacity));
             wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)]);
             RequestBody::Lease(wish)
         }

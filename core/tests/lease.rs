@@ -238,6 +238,15 @@ proptest! {
     }
 }
 
+/// A server keeps the worker id that it has from a former registry, unless the former primary may have leased it to another.
+#[test]
+fn a_worker_id_from_elsewhere_is_kept() {
+    let kept = |worker, timeline| Preferred::kept(worker, timeline, 1_024);
+    assert_eq!(kept(700, 1), Some(Preferred::from(700)));
+    assert_eq!([kept(130, 2), kept(127, 2), kept(256, 2)], [Some(Preferred::from(130)), None, None]);
+    assert_eq!(kept(1_024, 1), None, "there is no such worker id");
+}
+
 /// The longest setting.
 const LONGEST: u64 = i32::MAX.cast_unsigned() as u64;
 

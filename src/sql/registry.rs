@@ -4,7 +4,7 @@
 use crate::pg::clock::SystemClock;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::text::Text;
-use crate::pg::{guc, server, transaction};
+use crate::pg::{cluster, guc, server, transaction};
 use crate::registry::{self, serve};
 use crate::segment::error::SegmentError;
 use crate::segment::own;
@@ -101,7 +101,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     {
         return Err(leases_elsewhere(&database));
     }
-    let ask = worker_registry::bounded(ask, now, serve::taken_workers);
+    let ask = worker_registry::bounded(ask, now, cluster::timeline(), serve::taken_workers);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))

@@ -12,6 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::lease::Lease;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -64,6 +65,18 @@ fn worker_give_up(
     time::to_sql(end).map(Some)
 }
 
+/// This server's lease of a worker id, in JSON; null where it has none.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn worker_held() -> Result<Option<String>, ErrorReport> {
+    let Some(shared) = shared() else { return Ok(None) };
+    let lease = issuer::change(shared, |state, _| state.lease.clone()).map_err(|error| report(&error))?;
+    Ok(lease.map(|Lease { datacenter, worker, token, expiry, .. }| {
+        format!(
+            r#"{{"datacenter_id": {datacenter}, "worker_id": {worker}, "token": {token}, "expires_at": "{expiry}"}}"#
+        )
+    }))
+}
+
 fn ready() -> Result<&'static Shared, ErrorReport> {
     const NAME: &str = "snowflake_ids.worker_release";
     if server::in_recovery() {
@@ -95,5 +108,5 @@ fn elsewhere(registry: &str) -> ErrorReport {
 extension_sql_file!(
     "worker.sql",
     name = "workers",
-    requires = [worker_check_registry, worker_give_up, "status_view", "segments"]
+    requires = [worker_check_registry, worker_give_up, worker_held, "status_view", "segments"]
 );

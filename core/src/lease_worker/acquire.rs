@@ -53,6 +53,13 @@ impl Range {
         Self { capacity: within, preferred: preferred(within), all }
     }
 
+    /// The same for a server that has this worker id from elsewhere, and asks a registry that others share.
+    pub fn beginning_with(self, worker: Option<u32>) -> Self {
+        let kept = worker.map(Preferred::from);
+        let all = self.all.map(|(capacity, preferred)| (capacity, kept.or(preferred)));
+        Self { preferred: kept.or(self.preferred), all, ..self }
+    }
+
     fn widened(self) -> Option<Self> {
         self.all.map(|(capacity, preferred)| Self { capacity, preferred, all: None })
     }

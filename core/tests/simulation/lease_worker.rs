@@ -232,7 +232,7 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
         }
     };
     // An error gets lost as any answer may.
-    let Ok(said) = registry.serve(1, &bounded(request.ask, now, |_, _| Vec::new()), now, &stop) else {
+    let Ok(said) = registry.serve(1, &bounded(request.ask, now, 1, |_, _| Vec::new()), now, &stop) else {
         return;
     };
     if is_lost(sim, sent.cut_off) {

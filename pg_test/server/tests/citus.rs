@@ -281,3 +281,30 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     }
     Ok(())
 }
+
+/// The registry knows none of the leases that nodes have. It is told of them before it grants one, else nodes would swap worker ids
+/// while they issue.
+#[test]
+fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
+    let cluster = Citus::start(2)?;
+    let mut client = cluster.session()?;
+    // Ids that a new registry would not begin with.
+    client.batch_execute(
+        "insert into snowflake_ids.worker_lease (datacenter_id, worker_id, token, expires_at)
+         select 0, i, -i, now() + interval '1 day' from generate_series(0, 9) i",
+    )?;
+    client.batch_execute(USE_CITUS)?;
+    let workers =
+        "select node_id, worker_id from snowflake_ids.citus_status() where group_id <> 0 order by 1";
+    let ids_of = |client: &mut postgres::Client| -> Result<Vec<(i32, Option<i32>)>> {
+        Ok(client.query(workers, &[])?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    };
+    let before = ids_of(&mut client)?;
+    client.batch_execute("drop extension snowflake_ids cascade")?;
+    client.batch_execute("create extension snowflake_ids")?;
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 3)?;
+    let after = ids_of(&mut client)?;
+    ensure!(before == after, "{before:?} became {after:?}");
+    Ok(())
+}

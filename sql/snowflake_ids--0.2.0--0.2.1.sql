@@ -13,7 +13,9 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    SELECT l.datacenter_id, l.worker_id, l.token, l.expires_at, l.host, l.port
+    -- A node that tells of more keeps nobody from the id for longer than a lease here would.
+    SELECT l.datacenter_id, l.worker_id, l.token,
+        least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
     WHERE l.expires_at > clock_timestamp()
     ORDER BY l.datacenter_id, l.worker_id
@@ -48,6 +50,7 @@ DECLARE
     workers  text;
     held     jsonb;
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
             ERRCODE = 'insufficient_privilege',

@@ -91,6 +91,14 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_held
+CREATE  FUNCTION snowflake_ids_internal."worker_held"() RETURNS TEXT /* Result < Option < String > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_held_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::attach::snowflake_extension_keep
 CREATE  FUNCTION "snowflake_extension_keep"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE 
@@ -3347,6 +3355,7 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 -- requires:
 --   worker_check_registry
 --   worker_give_up
+--   worker_held
 --   status_view
 --   segments
 
@@ -4657,6 +4666,29 @@ BEGIN
 END
 $$;
 
+/* Writes a row for each lease that the nodes of a cluster have from elsewhere, in JSON, so that none of them is granted to another
+   node. By the token its holder takes it over. */
+CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF current_setting('synchronous_commit') <> 'remote_apply' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
+    -- A node that tells of more keeps nobody from the id for longer than a lease here would.
+    SELECT l.datacenter_id, l.worker_id, l.token,
+        least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
+    FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
+    WHERE l.expires_at > clock_timestamp()
+    ORDER BY l.datacenter_id, l.worker_id
+    ON CONFLICT (datacenter_id, worker_id) DO UPDATE
+    SET token = excluded.token, expires_at = excluded.expires_at, leased_at = excluded.leased_at, host = excluded.host, port = excluded.port,
+        released_at = NULL
+    WHERE w.expires_at <= clock_timestamp();
+END
+$$;
+
 CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4679,6 +4711,7 @@ DECLARE
     passes   boolean;
     nodes    bigint;
     workers  text;
+    held     jsonb;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
@@ -4786,6 +4819,20 @@ BEGIN
         -- Each node in a transaction of its own, which the others see: this one is not over yet.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+    END IF;
+    IF NOT outside THEN
+        -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
+        SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
+        FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON n.node_id = r.nodeid
+        WHERE r.success AND r.result <> '';
+        held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
+        IF held <> '{}' THEN
+            RAISE EXCEPTION 'the worker ids of the cluster''s nodes cannot be noted' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
+                HINT = 'Nothing was changed. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
     END IF;
     -- While the coordinator gives ids of its own, none goes to the registry.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN

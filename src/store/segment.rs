@@ -28,7 +28,7 @@ macro_rules! read_sql {
             "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
                     p.label - date '1970-01-01',
                     coalesce(s.period < p.label, false),
-                    (extract(epoch FROM CASE WHEN e.first AT TIME ZONE s.time_zone = n.next THEN e.first ELSE l.last END)
+                    (extract(epoch FROM CASE WHEN early.first AT TIME ZONE s.time_zone = following.label THEN early.first ELSE late.last END)
                         * 1000000)::bigint,
                     s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life",
             $place,
@@ -36,11 +36,11 @@ macro_rules! read_sql {
             $from,
             " LATERAL (SELECT greatest(s.period,
                                date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p,
-             LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS next) n,
-             LATERAL (SELECT n.next AT TIME ZONE s.time_zone AS last) l,
-             LATERAL (SELECT l.last - interval '24 hours' AS before) b,
-             LATERAL (SELECT (n.next - (b.before AT TIME ZONE s.time_zone - b.before AT TIME ZONE 'UTC')) AT TIME ZONE 'UTC'
-                          AS first) e
+             LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS label) following,
+             LATERAL (SELECT following.label AT TIME ZONE s.time_zone AS last) late,
+             LATERAL (SELECT late.last - interval '24 hours' AS instant) before,
+             LATERAL (SELECT (following.label - (before.instant AT TIME ZONE s.time_zone - before.instant AT TIME ZONE 'UTC')) AT TIME ZONE 'UTC'
+                          AS first) early
              WHERE s.tag = ",
             $otherwise
         )

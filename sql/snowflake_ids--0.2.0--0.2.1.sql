@@ -5,7 +5,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE FUNCTION snowflake_ids_internal.worker_held() RETURNS text
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'worker_held_wrapper';
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.worker_held() FROM PUBLIC;
-CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.citus_hold(leases text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -16,7 +16,7 @@ BEGIN
     -- A node that tells of more keeps nobody from the id for longer than a lease here would.
     SELECT l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
-    FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
+    FROM jsonb_to_recordset(leases::jsonb) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
     WHERE l.expires_at > clock_timestamp()
     ORDER BY l.datacenter_id, l.worker_id
     ON CONFLICT (datacenter_id, worker_id) DO UPDATE
@@ -25,7 +25,7 @@ BEGIN
     WHERE w.expires_at <= clock_timestamp();
 END
 $$;
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_hold(jsonb) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_hold(text) FROM PUBLIC;
 CREATE OR REPLACE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

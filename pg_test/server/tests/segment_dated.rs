@@ -6,6 +6,7 @@ use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const SESSIONS: usize = 8;
 /// A zone whose midnight is far from UTC's, and no whole hour from it.
@@ -168,18 +169,18 @@ fn a_day_begins_where_midnight_comes_first() -> Result<()> {
         ("America/Havana", "month", "2026-11-01 04:00:00+00", "202610", "202611"),
     ];
     for (tag, reset, midnight, before, after) in days {
-        let set_clock = |client: &mut Client, seconds: i32| -> Result<()> {
-            server.set_clock("+0")?;
-            let left =
-                format!("select extract(epoch from timestamptz '{midnight}' - clock_timestamp())::float8");
-            let left: f64 = sql::one(client, &left)?;
-            server.set_clock(&format!("{:+.3}", left + f64::from(seconds)))
+        let midnight: f64 =
+            sql::one(&mut client, &format!("select extract(epoch from timestamptz '{midnight}')::float8"))?;
+        // Never by way of the present, in which a worker could reserve ids.
+        let set_clock = |seconds: i32| -> Result<()> {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+            server.set_clock(&format!("{:+.3}", midnight - now + f64::from(seconds)))
         };
-        set_clock(&mut client, -1_800)?;
+        set_clock(-1_800)?;
         create(&mut client, tag, &format!("reset => '{reset}', time_zone => '{tag}'"))?;
         let mut taken = Vec::new();
         for seconds in [-1_800, 600, 3_000, 4_200] {
-            set_clock(&mut client, seconds)?;
+            set_clock(seconds)?;
             taken.push(sql::one::<String>(&mut client, &format!("select segment_nextval_text('{tag}')"))?);
         }
         let numbers = [(before, 1), (after, 1), (after, 2), (after, 3)];

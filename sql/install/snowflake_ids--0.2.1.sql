@@ -1818,9 +1818,17 @@ GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 /* Whatever writes a row. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
 BEGIN
     PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
         NEW.cache);
+    IF TG_OP = 'INSERT' AND (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -1851,7 +1859,6 @@ CREATE FUNCTION snowflake_ids.generator_create(
 DECLARE
     -- Written out: in another server's dump it means the same.
     own_layout text := snowflake_ids_internal.server_layout();
-    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
@@ -1859,11 +1866,6 @@ BEGIN
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
         PERFORM snowflake_ids_internal.generator_taken(name);
-    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = 'too many generators',
-            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
     END IF;
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
@@ -4668,7 +4670,7 @@ $$;
 
 /* Writes a row for each lease that the nodes of a cluster have from elsewhere, in JSON, so that none of them is granted to another
    node. By the token its holder takes it over. */
-CREATE FUNCTION snowflake_ids_internal.citus_hold(leases text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -4679,7 +4681,7 @@ BEGIN
     -- A node that tells of more keeps nobody from the id for longer than a lease here would.
     SELECT l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
-    FROM jsonb_to_recordset(leases::jsonb) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
+    FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
     WHERE l.expires_at > clock_timestamp()
     ORDER BY l.datacenter_id, l.worker_id
     ON CONFLICT (datacenter_id, worker_id) DO UPDATE
@@ -5480,7 +5482,7 @@ BEGIN
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
     IF NOT FOUND AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left for segment tag "%s"', tag),
+            MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
     ELSIF NOT FOUND THEN

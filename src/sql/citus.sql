@@ -203,7 +203,7 @@ $$;
 
 /* Writes a row for each lease that the nodes of a cluster have from elsewhere, in JSON, so that none of them is granted to another
    node. By the token its holder takes it over. */
-CREATE FUNCTION snowflake_ids_internal.citus_hold(leases text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -214,7 +214,7 @@ BEGIN
     -- A node that tells of more keeps nobody from the id for longer than a lease here would.
     SELECT l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
-    FROM jsonb_to_recordset(leases::jsonb) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
+    FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
     WHERE l.expires_at > clock_timestamp()
     ORDER BY l.datacenter_id, l.worker_id
     ON CONFLICT (datacenter_id, worker_id) DO UPDATE

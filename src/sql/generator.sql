@@ -21,9 +21,17 @@ GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 /* Whatever writes a row. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
 BEGIN
     PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
         NEW.cache);
+    IF TG_OP = 'INSERT' AND (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -54,7 +62,6 @@ CREATE FUNCTION snowflake_ids.generator_create(
 DECLARE
     -- Written out: in another server's dump it means the same.
     own_layout text := snowflake_ids_internal.server_layout();
-    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
@@ -62,11 +69,6 @@ BEGIN
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
         PERFORM snowflake_ids_internal.generator_taken(name);
-    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = 'too many generators',
-            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
     END IF;
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);

@@ -50,6 +50,7 @@ fn argument(of: &str, text: &str) -> String {
         "text" | "name" | "character varying" => format!("{text}::{of}"),
         "name[]" | "text[]" => format!("array[{text}]::{of}"),
         "bytea" => "$1::bytea".into(),
+        "jsonb" | "json" => format!("to_{of}({text})"),
         "bigint" | "integer" | "smallint" | "numeric" | "double precision" => format!("1::{of}"),
         "boolean" => "false".into(),
         "regclass" => "'pg_temp.victim'::regclass".into(),

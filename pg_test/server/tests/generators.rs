@@ -291,6 +291,9 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
     create(&mut client, "web", "javascript")?;
     let error = sql::error(&mut client, "select snowflake_ids.generator_create('api', 'sonyflake')")?;
     sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
+    let by_hand = "insert into snowflake_ids.generator (name, layout) values ('api', '41/5/5/12')";
+    let error = sql::error(&mut client, by_hand)?;
+    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
     create(&mut shop, "api", "sonyflake")?;

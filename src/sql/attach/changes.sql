@@ -16,7 +16,7 @@ BEGIN
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
     IF NOT FOUND AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left for segment tag "%s"', tag),
+            MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
     ELSIF NOT FOUND THEN

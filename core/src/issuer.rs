@@ -23,11 +23,12 @@ mod seat;
 mod shared;
 mod term;
 
+pub use crate::state::MAX_PLACES;
 pub use counts::Counts;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
 pub use issuing::{Issuer, Issuing};
-pub use place::{DEFAULT_PLACES, MAX_PLACES, Occupancy, Place, Seat, Seated, Source};
+pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Compared, Renewed};
 pub use shared::Shared;
 

@@ -19,5 +19,5 @@ pub use data_directory::{Birth, DataDirectory};
 pub use error::StateError;
 pub use file::FILE;
 pub use marks::{Mark, Marks};
-pub use others::{OtherLayout, Others};
+pub use others::{MAX_PLACES, OtherLayout, Others};
 pub use stored::{Here, Identity, State};

@@ -11,9 +11,6 @@ use crate::position::Position;
 use crate::snowflake::Generator;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many places there can be.
-pub const MAX_PLACES: i32 = 4_096;
-
 /// How many there are unless it is set.
 pub const DEFAULT_PLACES: i32 = 256;
 

@@ -3,13 +3,15 @@
 use super::marks::{Mark, Marks, OF_ANOTHER};
 use crate::clock::UnixMicros;
 use crate::id::Node;
-use crate::issuer::MAX_PLACES;
 use crate::layout::Layout;
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
 
 /// The layouts whose marks are kept. What has to go of them raises the floor of all that are not there.
 const MAX_OTHERS: usize = 256;
+
+/// The most layouts that a server has places for.
+pub const MAX_PLACES: i32 = 4_096;
 
 /// The most, where those above [`MAX_OTHERS`] are in use: without them the floor would be ahead of the clock.
 const MOST_OTHERS: usize = MAX_PLACES as usize;

@@ -220,9 +220,10 @@ CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
 #variable_conflict use_variable
 DECLARE
     -- Written out: in another server's dump it means the same.
-    own_layout text := snowflake_ids_internal.server_layout();
+    own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -831,6 +832,151 @@ BEGIN
             HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
     END IF;
     RETURN NEW;
+END
+$$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_alter(
+    name           text,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL,
+    new_name       text    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    former record;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
+        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
+    ELSIF new_name IS NOT NULL AND new_name <> name COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
+    END IF;
+    UPDATE snowflake_ids.generator AS g
+    SET name = coalesce(new_name, g.name),
+        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
+        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start COLLATE "C", 'default') END,
+        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
+    WHERE g.name = name COLLATE "C";
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.generator_taken(new_name);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    -- Of a long name, what tells it from others is at its end.
+    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
+BEGIN
+    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
+    -- that no other partition comes meanwhile.
+    PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
+    IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
+            WHERE p.partexprs IS NOT NULL) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
+            DETAIL = 'Its partition key may call functions of its owner.',
+            HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
+    END IF;
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        trigger_name, relation, column_name, series, column_name, key_column);
+    -- Names may change hands.
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    distributed boolean;
+    propagation text;
+    expression text;
+    highest bigint;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    distributed := snowflake_ids_internal.is_distributed(relation);
+    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
+    expression := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
+            DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
+                ELSE format('Its default is %s.', expression) END,
+            HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
+        propagation := snowflake_ids_internal.propagate('off');
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
+        -- Before the highest id is looked for: from then on no worker takes one.
+        PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
+        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
+    ELSE
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
+    IF kind COLLATE "C" = 'none' THEN
+        PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
+    ELSE
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
+        IF kind COLLATE "C" = 'sequence' THEN
+            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
+        ELSE
+            PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
+        END IF;
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.propagate(propagation);
+    END IF;
+    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
+    PERFORM snowflake_ids_internal.progress_end('detach');
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
 END
 $$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes

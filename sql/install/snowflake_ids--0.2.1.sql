@@ -1858,9 +1858,10 @@ CREATE FUNCTION snowflake_ids.generator_create(
 #variable_conflict use_variable
 DECLARE
     -- Written out: in another server's dump it means the same.
-    own_layout text := snowflake_ids_internal.server_layout();
+    own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -1941,7 +1942,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    former snowflake_ids.generator;
+    former record;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
@@ -3149,6 +3150,16 @@ DECLARE
     -- Of a long name, what tells it from others is at its end.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
+    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
+    -- that no other partition comes meanwhile.
+    PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
+    IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
+            WHERE p.partexprs IS NOT NULL) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
+            DETAIL = 'Its partition key may call functions of its owner.',
+            HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
+    END IF;
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
@@ -3304,9 +3315,10 @@ COMMENT ON FUNCTION snowflake_ids.series_attach IS
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
-    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+    trigger_name name;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
@@ -5018,12 +5030,13 @@ CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
-    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    distributed boolean;
     propagation text;
     expression text;
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    distributed := snowflake_ids_internal.is_distributed(relation);
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
@@ -6683,15 +6696,21 @@ END
 $$;
 
 CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role);
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
     'has a role administer a part of the extension: tags, generators, series, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
     'takes a part of the administration of the extension away from a role';

@@ -61,9 +61,10 @@ CREATE FUNCTION snowflake_ids.generator_create(
 #variable_conflict use_variable
 DECLARE
     -- Written out: in another server's dump it means the same.
-    own_layout text := snowflake_ids_internal.server_layout();
+    own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -144,7 +145,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    former snowflake_ids.generator;
+    former record;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;

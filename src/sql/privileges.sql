@@ -152,15 +152,21 @@ END
 $$;
 
 CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role);
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
     'has a role administer a part of the extension: tags, generators, series, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
     'takes a part of the administration of the extension away from a role';

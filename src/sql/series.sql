@@ -435,6 +435,16 @@ DECLARE
     -- Of a long name, what tells it from others is at its end.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
+    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
+    -- that no other partition comes meanwhile.
+    PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
+    IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
+            WHERE p.partexprs IS NOT NULL) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
+            DETAIL = 'Its partition key may call functions of its owner.',
+            HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
+    END IF;
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
@@ -590,9 +600,10 @@ COMMENT ON FUNCTION snowflake_ids.series_attach IS
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
-    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+    trigger_name name;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),

@@ -106,12 +106,13 @@ CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
-    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    distributed boolean;
     propagation text;
     expression text;
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    distributed := snowflake_ids_internal.is_distributed(relation);
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;

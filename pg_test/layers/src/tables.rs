@@ -184,8 +184,8 @@ pub fn differences(declared: &[Table], made: &[Table]) -> Vec<String> {
     lines
 }
 
-/// The functions of a script that run with the rights of their owner, but for triggers, and name something of the extension's before
-/// they have kept it from being dropped.
+/// The functions of a script that keep the extension from being dropped, or have to, as they run with the rights of their owner and
+/// are no triggers, and that name something of the extension's before.
 pub fn late_keepers(sql: &str) -> Vec<String> {
     let late = sql.split("CREATE ").skip(1).filter_map(|rest| {
         let (head, rest) = rest.split_once("$$")?;
@@ -193,7 +193,8 @@ pub fn late_keepers(sql: &str) -> Vec<String> {
         let is_definer = head.contains("SECURITY DEFINER") && !head.contains("RETURNS trigger");
         let kept = body.find("BEGIN\n    PERFORM pg_catalog.snowflake_extension_keep();");
         let is_late = kept.is_none_or(|kept| body[..kept].contains("snowflake_ids"));
-        (is_definer && is_late).then(|| head.split('(').next().unwrap_or_default().to_owned())
+        let keeps = body.contains("snowflake_extension_keep()");
+        ((is_definer || keeps) && is_late).then(|| head.split('(').next().unwrap_or_default().to_owned())
     });
     late.collect()
 }

@@ -164,7 +164,7 @@ fn a_difference_is_found() -> Result<()> {
 }
 
 #[test]
-fn functions_with_more_rights_keep_the_extension_first() -> Result<()> {
+fn functions_that_keep_the_extension_keep_it_first() -> Result<()> {
     let scripts = files(&sources().join("sql"), &["sql", "rs"])?;
     let late: Vec<String> = scripts.iter().flat_map(|(_, sql)| late_keepers(sql)).collect();
     ensure!(late.is_empty(), "what they name may be planted:\n{}", late.join("\n"));
@@ -185,5 +185,7 @@ fn a_late_keeper_is_found() {
     assert_eq!(found("RETURNS void LANGUAGE plpgsql", "BEGIN"), [""; 0]);
     let late = ["FUNCTION snowflake_ids.f"];
     assert_eq!(found(definer, "BEGIN\n    PERFORM snowflake_ids.g();"), late);
-    assert_eq!(found(definer, &format!("DECLARE\n    n snowflake_ids.segment;\n{keep}")), late);
+    let declares = format!("DECLARE\n    n snowflake_ids.segment;\n{keep}");
+    assert_eq!(found(definer, &declares), late);
+    assert_eq!(found("RETURNS void LANGUAGE plpgsql", &declares), late);
 }

@@ -267,8 +267,8 @@ fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKe
     Some(key)
 }
 
-/// Has all rows looked at that the keys fit, by the index, if one is given, until `each` says that it has seen enough. Without a snapshot of the session's: the
-/// server takes the newest, which it does in parallel queries, too.
+/// Has all rows looked at that the keys fit, by the index, if one is given, until `each` has seen enough and says false. Without a
+/// snapshot of the session's: the server takes the newest, which it does in parallel queries, too.
 fn scan(
     table: &Open,
     index: pg_sys::Oid,

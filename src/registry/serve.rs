@@ -7,7 +7,7 @@ use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Tables};
-use crate::store::tables::{self, SEGMENT};
+use crate::store::tables::{self, SEGMENT, SERIES};
 use crate::store::worker::Rows;
 use crate::store::{citus, dense};
 use pgrx::check_for_interrupts;
@@ -70,7 +70,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
             ResponseBody::Reserved(reserve_all(&mut Tables(SEGMENT.find()), wants)?)
         }
         RequestBody::ReserveNumbers(asked) => {
-            let mut tables = dense::Tables(dense::table());
+            let mut tables = dense::Tables(SERIES.find());
             let numbers = match tables.0 {
                 Some(_) => reserve_numbers(&mut tables, &asked, now.day())?,
                 None => Numbers::Unknown,

@@ -9,7 +9,7 @@ use crate::pg::tag::TagText;
 use crate::pg::{server, transaction};
 use crate::segment::error::SegmentError;
 use crate::settings;
-use crate::store::sequence as store;
+use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
@@ -66,7 +66,7 @@ pub fn erase(of: Oid) -> Result<(), SequenceError> {
 }
 
 fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Result<(), SequenceError> {
-    let table = store::table().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
+    let table = SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
     table.as_owner(work)
 }
 
@@ -90,7 +90,7 @@ pub fn confirm(of: Oid) {
 }
 
 fn at_once(work: impl FnOnce() -> Result<(), SpiError>) {
-    let done = store::table().and_then(|table| table.as_owner_at_once(|| known::tidy(work)));
+    let done = SEQUENCE_BINDING.find().and_then(|table| table.as_owner_at_once(|| known::tidy(work)));
     if let Some(Err(error)) = done {
         raise(spi(&error));
     }

@@ -13,7 +13,8 @@ use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::error::SegmentError;
 use crate::segment::privilege;
-use crate::store::sequence::{self as store, Binding};
+use crate::store::sequence::Binding;
+use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::bound_sequence::{Increment, is_fence};
@@ -116,7 +117,7 @@ pub fn altered(of: Oid) {
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
     // It may have another owner now.
-    if let Some(table) = store::table() {
+    if let Some(table) = SEQUENCE_BINDING.find() {
         table.announce();
     }
 }
@@ -149,7 +150,8 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
             // The owner's: the sequence is restarted for all that use it.
             privilege::check_move(&tag, relation.owner())
                 .map_err(|error| SequenceError::of_tag(error, of))?;
-            let table = store::table().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
+            let table =
+                SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
             let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
             table.as_owner(|| RESTART.run(&arguments))?;
         }

@@ -13,6 +13,7 @@ use crate::pg::report::raise;
 use crate::pg::{sequence, server};
 use crate::shared::bindings;
 use crate::store::sequence::{self as store, Binding, Bound};
+use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
@@ -218,7 +219,7 @@ fn any() -> Any {
 #[cold]
 fn learn() -> Any {
     let forgotten = FORGOTTEN.get();
-    let table = store::table();
+    let table = SEQUENCE_BINDING.find();
     sequence::on_change(table.map(Source::oid), forget);
     let Some(table) = table else { return learned(forgotten, None) };
     // Before the table is read: what is committed in between is counted later, and then looked up again.

@@ -9,7 +9,6 @@ pub(super) mod statements;
 pub(super) mod tables;
 
 pub use statements::plan_by_key;
-pub use tables::table;
 
 use super::series::datum;
 use super::{citus, registry};

@@ -1,7 +1,7 @@
 //! The table of bound sequences, looked at while a statement is planned: without SQL.
 
 use super::tables::SEQUENCE_BINDING;
-use crate::pg::catalog::{Source, Unseen};
+use crate::pg::catalog::Unseen;
 use crate::pg::tag::{TagText, checked};
 use crate::pg::{extension, redirect, rows};
 use pgrx::pg_sys::Oid;
@@ -41,11 +41,6 @@ impl Bound {
         };
         Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true) }
     }
-}
-
-/// The table of bound sequences of this database; None where the extension is not. Only within a transaction.
-pub fn table() -> Option<Source> {
-    SEQUENCE_BINDING.find()
 }
 
 /// Whether it has a row. Where it is locked this waits for as long as any statement does, or not at all. Only within a transaction.

@@ -2,16 +2,9 @@
 
 use super::rows::{OfRow, mark};
 use super::statements::{Counters, counters_of};
-use crate::pg::catalog::Source;
 use crate::store::series as definitions;
-use crate::store::tables::SERIES;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::series::KeyType;
-
-/// The table of series of this database; None where the extension is not. Only within a transaction.
-pub fn table() -> Option<Source> {
-    SERIES.find()
-}
 
 /// Does something with the keys of each type, as the owner of their table; what came of each, in the order of all.
 pub fn by_type<T: OfRow, R: Clone>(

@@ -7,6 +7,7 @@ use crate::shared::segments::wake_workers;
 use crate::shared::series::{Counters, counters};
 use crate::shared::worker_slot::WorkerSlot;
 use crate::store::dense::{self as store, Tables};
+use crate::store::tables::SERIES;
 use crate::worker::log;
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
@@ -103,7 +104,7 @@ impl dense::Host for Host {
         &self,
         work: impl FnOnce(&mut Tables) -> Result<T, SpiError>,
     ) -> Result<T, TransactionError> {
-        let done = worker::transaction(|| match store::table() {
+        let done = worker::transaction(|| match SERIES.find() {
             Some(table) => {
                 store::plan_by_key();
                 table.as_owner_qualified(|| work(&mut Tables(Some(table))))

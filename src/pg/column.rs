@@ -6,6 +6,7 @@
 //! have the right to read in any case. Policies of row security are never run: one that would hide rows is an error.
 
 use super::encoding::{legible, to_utf8};
+use super::extension;
 use super::relation::Relation;
 use super::role::{self, Settings};
 use crate::pg::guc;
@@ -51,14 +52,15 @@ impl Reader {
     }
 
     fn run<T>(self, work: impl FnOnce() -> T) -> T {
-        role::with_rights(self.role, self.all_rows, Settings::End, || {
+        let set_and_work = || {
             guc::set_for_now(c"row_security", c"off");
             // All rows are wanted, not the first ones soon.
             guc::set_for_now(c"cursor_tuple_fraction", c"1");
             guc::set_for_now(c"standard_conforming_strings", c"on");
             guc::set_for_now(c"quote_all_identifiers", c"off");
             work()
-        })
+        };
+        extension::outlasting(|| role::with_rights(self.role, self.all_rows, Settings::End, set_and_work))
     }
 }
 

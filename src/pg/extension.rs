@@ -1,5 +1,6 @@
 //! The extension in this database: its oid, its members, and keeping it from being dropped.
 
+use super::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{IntoDatum, PgSqlErrorCode, function_name, pg_sys};
 
@@ -39,6 +40,17 @@ pub fn keep() -> bool {
     lock(extension);
     // It may have been dropped while its lock was waited for, and created anew.
     find() == Some(extension)
+}
+
+/// Runs `work`, which runs code of users. Fails where that code dropped the extension: the names in what the caller runs next could
+/// be the user's. [`keep`] holds it against other sessions only. Only within a transaction.
+pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
+    let before = find();
+    let done = work();
+    if find() != before {
+        raise(missing());
+    }
+    done
 }
 
 /// The extension, where an object of a catalog is a member of it: else a user could have made one of its name. Only within a

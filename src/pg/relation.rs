@@ -1,5 +1,6 @@
 //! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
 
+use super::extension;
 use super::role::{self, Settings};
 use pgrx::{PgList, pg_sys};
 use std::ffi::CStr;
@@ -55,9 +56,11 @@ impl Relation {
     }
 
     /// Runs `work` with its owner's rights: see [`role::with_rights`]. Where the caller may see all rows, FORCE ROW LEVEL
-    /// SECURITY does not hide them from the owner either.
+    /// SECURITY does not hide them from the owner either. Fails where the owner's code dropped the extension.
     pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
-        role::with_rights(self.owner, role::bypasses_row_security(), Settings::End, work)
+        extension::outlasting(|| {
+            role::with_rights(self.owner, role::bypasses_row_security(), Settings::End, work)
+        })
     }
 
     /// Whether the caller may read it.

@@ -236,6 +236,25 @@ fn tables_that_their_owner_alters() -> Result<()> {
     Ok(())
 }
 
+/// A function that drops the extension, and plants one for each that it had inside.
+const STUBS: &str = r#"
+    create function tenant.trap(boolean) returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
+    create function tenant.swap() returns void language plpgsql as $do$
+    declare stubs text;
+    begin
+        select string_agg(format($$create function snowflake_ids_internal.%I(%s) returns %s language plpgsql as
+                'begin perform tenant.trap(true); %s end'$$, proname, pg_get_function_arguments(p.oid),
+                pg_get_function_result(p.oid), case when prorettype = 'void'::regtype then ''
+                    when proretset or 'o' = any (proargmodes) then 'return;' else 'return null;' end), ';')
+            into stubs from pg_proc p
+            where pronamespace = 'snowflake_ids_internal'::regnamespace and prorettype <> 'trigger'::regtype
+                and pg_get_function_arguments(p.oid) || pg_get_function_result(p.oid) !~ 'snowflake_ids';
+        drop extension snowflake_ids cascade;
+        create schema snowflake_ids_internal;
+        grant usage on schema snowflake_ids_internal to public;
+        execute stubs;
+    end $do$"#;
+
 /// Functions that run with a superuser's rights, for who has a part of the administration. The first makes the session know what they
 /// have in common, so that it hears of a drop no sooner than when they begin.
 const DEFINED: [&str; 6] = [
@@ -247,43 +266,64 @@ const DEFINED: [&str; 6] = [
     "snowflake_ids.worker_release(5)",
 ];
 
+/// Functions that run with the rights of a superuser who calls them.
+const INVOKED: [&str; 8] = [
+    "snowflake_ids.administration_grant('tags', 'tenant')",
+    "snowflake_ids.administration_revoke('tags', 'tenant')",
+    "snowflake_ids.generator_create('new')",
+    "snowflake_ids.generator_alter('web', cache => 5)",
+    "snowflake_ids.attach('tenant.own', 'id')",
+    "snowflake_ids.detach('tenant.own', 'id')",
+    "snowflake_ids.series_attach('tenant.own', 'id', 'gapless', 'id')",
+    "snowflake_ids.series_detach('tenant.own', 'id')",
+];
+
 /// What they name first, each as a trap.
 const TRAPS: &str = "
-    create function tenant.trap(boolean) returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
-    drop extension snowflake_ids cascade;
+    select tenant.swap();
     create schema snowflake_ids;
-    create schema snowflake_ids_internal;
+    grant usage on schema snowflake_ids to public;
     create domain snowflake_ids.worker_lease as boolean check (tenant.trap(value));
-    create function snowflake_ids_internal.extension_keep() returns void language sql as 'select tenant.trap(true)';
-    create function snowflake_ids_internal.segment_bigint(text, numeric) returns bigint language sql as
-        'select 1::bigint where tenant.trap(true)'";
+    create domain snowflake_ids.generator as boolean check (tenant.trap(value))";
 
 #[test]
 fn functions_that_a_waiting_call_meets() -> Result<()> {
     for call in &DEFINED[1..] {
-        let (server, mut tenant) = server()?;
-        let mut superuser = server.connect("postgres")?;
-        superuser.batch_execute(
+        let (server, tenant) = server()?;
+        server.connect("postgres")?.batch_execute(
             "select snowflake_ids.administration_grant(part, 'tenant')
              from unnest('{tags,generators,series,registry,state}'::text[]) as part",
         )?;
-        let mut waiter = connect(&server)?;
-        waiter.batch_execute(&format!("select {}", DEFINED[0]))?;
-        let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
-        tenant.batch_execute("select pg_advisory_lock(1)")?;
-        let statement = format!("select pg_advisory_lock(1), {call}");
-        let error = thread::scope(|scope| -> Result<_> {
-            let waiting = scope.spawn(|| sql::error(&mut waiter, &statement));
-            let is_waiting = format!(
-                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-            );
-            sql::becomes_true(&mut superuser, &is_waiting)?;
-            tenant.batch_execute(TRAPS)?;
-            tenant.batch_execute("select pg_advisory_unlock(1)")?;
-            waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
-        })?;
-        ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
+        let waiter = connect(&server)?;
+        run_what_is_planted(&server, tenant, waiter, call)?;
     }
+    for call in INVOKED {
+        let (server, tenant) = server()?;
+        let waiter = server.connect("postgres")?;
+        run_what_is_planted(&server, tenant, waiter, call)?;
+    }
+    Ok(())
+}
+
+/// Fails where a call that waits while the extension is replaced runs what is there then.
+#[track_caller]
+fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, call: &str) -> Result<()> {
+    tenant.batch_execute(STUBS)?;
+    waiter.batch_execute(&format!("select {}", DEFINED[0]))?;
+    let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
+    tenant.batch_execute("select pg_advisory_lock(1)")?;
+    let statement = format!("select pg_advisory_lock(1), {call}");
+    let error = thread::scope(|scope| -> Result<_> {
+        let waiting = scope.spawn(|| sql::error(&mut waiter, &statement));
+        let is_waiting = format!(
+            "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
+        );
+        sql::becomes_true(&mut server.connect("postgres")?, &is_waiting)?;
+        tenant.batch_execute(TRAPS)?;
+        tenant.batch_execute("select pg_advisory_unlock(1)")?;
+        waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+    })?;
+    ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
     Ok(())
 }
 
@@ -322,4 +362,64 @@ fn views_that_a_superuser_meets() -> Result<()> {
         assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
     }
     Ok(())
+}
+
+/// Functions that superusers call on a table of another's, and that look into it or change it.
+const FOLDED: [&str; 5] = [
+    "snowflake_ids.attach('tenant.orders', 'id')",
+    "snowflake_ids.attach('tenant.orders', 'id', 'segment')",
+    "snowflake_ids.detach('tenant.attached', 'id')",
+    "snowflake_ids.series_attach('tenant.orders', 'number', 'gapless', 'tenant')",
+    "snowflake_ids.audit('tenant.orders', 'id')",
+];
+
+/// Has an index computed in which the extension is replaced while it is there, for whoever else reads the table.
+const INDEXES: &str = "
+    create function tenant.fold(integer) returns integer immutable language plpgsql as $$
+    begin
+        if session_user <> 'tenant' and to_regprocedure('pg_catalog.snowflake_extension_keep()') is not null then
+            perform tenant.swap();
+        end if;
+        return 1;
+    end $$;
+    create index on tenant.orders (tenant.fold(1));
+    create index on tenant.attached (tenant.fold(1))";
+
+#[test]
+fn an_index_that_a_superuser_meets() -> Result<()> {
+    for call in FOLDED {
+        let (server, mut tenant) = server()?;
+        let mut superuser = server.connect("postgres")?;
+        tenant.batch_execute(
+            "create table tenant.orders (id bigserial, tenant bigint, number bigint); create table tenant.attached (id bigserial)",
+        )?;
+        superuser.batch_execute("select snowflake_ids.attach('tenant.attached', 'id')")?;
+        tenant.batch_execute(STUBS)?;
+        tenant.batch_execute(INDEXES)?;
+        let error = sql::error(&mut superuser, &format!("select {call}")).context(call)?;
+        let message = "extension \"snowflake_ids\" does not exist any more";
+        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).context(call)?;
+        let is_there = "select count(*) from pg_extension where extname = 'snowflake_ids'";
+        assert_eq!(sql::one::<i64>(&mut superuser, is_there)?, 1, "{call}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_partition_key_that_a_superuser_meets() -> Result<()> {
+    let (server, mut tenant) = server()?;
+    tenant.batch_execute(
+        "create function tenant.key(bigint) returns bigint immutable language plpgsql as $$
+         begin
+             if session_user <> 'tenant' and (select rolsuper from pg_roles where rolname = current_user) then
+                 raise exception 'planted';
+             end if;
+             return 1;
+         end $$;
+         create table tenant.parts (id bigint, number bigint) partition by list ((tenant.key(8) + id))",
+    )?;
+    let attach = "select snowflake_ids.series_attach('tenant.parts', 'number', 'gapless', 'id')";
+    let error = sql::error(&mut server.connect("postgres")?, attach)?;
+    let message = "cannot attach table tenant.parts, which is partitioned by an expression";
+    sql::explains(&error, &SqlState::FEATURE_NOT_SUPPORTED, message)
 }

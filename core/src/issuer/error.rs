@@ -125,7 +125,7 @@ impl Explain for IssuerError {
             )),
             Self::NoPlace { places, held, free } => Some(format!(
                 "snowflake_ids.max_generators is {places}. This database has {held} of these places and others have {}; a database takes no \
-                 more than half of those that are free.",
+                 more than half of those that are free, unless another one has two more.",
                 places.saturating_sub(held + free)
             )),
         }

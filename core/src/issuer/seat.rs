@@ -10,15 +10,17 @@ use super::term::end;
 use crate::layout::{Field, Layout};
 use crate::state::{Identity, State};
 use crate::sync::Ordering;
+use rustc_hash::FxHashMap;
 use std::time::Duration;
 
 /// How long nothing was taken at a place that is given to another layout.
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Finds a place for a layout: its own, a free one, or one at which nothing was taken for a while, whose mark is settled
-    /// first. Ids flow from it once there is a term ([`Issuer::provide_in`]). A database may take a place only while it holds
-    /// fewer than are free: so it gets at most half of them, and others always find one.
+    /// Finds a place for a layout: its own, a free one, one at which nothing was taken for a while, or one of the database that
+    /// holds most, whose mark is settled first. Ids flow from it once there is a term ([`Issuer::provide_in`]). A database may take
+    /// a place while it holds fewer than are free, or two fewer than another one: so it gets at most half of those that are free,
+    /// and many databases together leave each other one the same number.
     ///
     /// # Errors
     /// [`IssuerError`]: all are in use, the database has its share, or the node does not fit the layout.
@@ -105,37 +107,50 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// A place that was never used, or else the one at which nothing was taken for the longest, if that is long enough: its
-    /// term is ended.
+    /// A place that was never used, or else the one at which nothing was taken for the longest, if that is long enough or its
+    /// database holds most: its term is ended.
     fn make_room(&self, issuing: &mut Issuing, state: &mut State) -> Result<usize, IssuerError> {
         let (now, believed) = (self.host.reading().since_boot, self.believed_now());
-        let idle = |(index, occupancy): (usize, &Occupancy)| {
-            let layout = occupancy.layout?;
+        let passed = |since: u64| Duration::from_micros(now.saturating_sub(since));
+        let is_idle = |index: usize, occupancy: &Occupancy| {
+            let Some(layout) = occupancy.layout else { return true };
             let next = self.shared.places[index].generator.next();
-            let passed = |since: u64| Duration::from_micros(now.saturating_sub(since));
             // By the clock, unless that was ahead when its last ids were taken.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
             let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
-            (passed(occupancy.seated) >= IDLE && (is_passed || is_idle))
-                .then_some((passed(occupancy.seen.1), index))
+            passed(occupancy.seated) >= IDLE && (is_passed || is_idle)
         };
         let (places, database) = (issuing.places.len(), self.host.database());
-        let (mut used, mut left, mut held, mut longest) = (0, 0, 0, None);
-        for (index, occupancy) in issuing.used().enumerate() {
-            used += 1;
-            match idle((index, occupancy)) {
-                Some(found) => (left, longest) = (left + 1, longest.max(Some(found))),
-                None => held += usize::from(occupancy.database == database),
-            }
+        let used = issuing.used().count();
+        let (idle, active): (Vec<_>, Vec<_>) =
+            issuing.used().enumerate().partition(|(index, occupancy)| is_idle(*index, occupancy));
+        let mut holders = FxHashMap::<u32, usize>::default();
+        for (_, occupancy) in &active {
+            *holders.entry(occupancy.database).or_default() += 1;
         }
+        let held = holders.get(&database).copied().unwrap_or_default();
+        let crowd = holders
+            .into_iter()
+            .filter(|(_, holds)| held + 1 < *holds)
+            .max_by_key(|(of, holds)| (*holds, *of));
+        let free = places - active.len();
+        let longest = |found: &[(usize, &Occupancy)]| {
+            let found = found.iter().map(|(index, occupancy)| (passed(occupancy.seen.1), *index));
+            found.max().map(|(_, index)| index)
+        };
+        let left = longest(&idle).or_else(|| {
+            let (crowd, _) = crowd?;
+            let of_crowd: Vec<_> =
+                active.into_iter().filter(|(_, occupancy)| occupancy.database == crowd).collect();
+            longest(&of_crowd)
+        });
         self.look_at_places(issuing);
-        let free = places - used + left;
-        if held >= free {
+        if held >= free && crowd.is_none() {
             return Err(IssuerError::NoPlace { places, held, free });
         } else if used < places {
             return Ok(used);
         }
-        let (_, index) = longest.ok_or(IssuerError::NoPlace { places, held, free })?;
+        let index = left.ok_or(IssuerError::NoPlace { places, held, free })?;
         let layout = issuing.places[index].layout.unwrap_or(self.shared.layout);
         let counter = self.counter_of(index, layout);
         if issuing.places[index].node.is_some() {

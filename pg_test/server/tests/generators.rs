@@ -322,7 +322,7 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
     let error = sql::error(&mut client, "select snowflake_nextval('g8')")?;
     let message = "no place is free for another layout of this database";
     sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
-    for (database, place) in [("shop", 4), ("bank", 5), ("post", 6)] {
+    for (database, place) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
         server.create_database(database)?;
         let mut other = server.connect(database)?;
         create(&mut other, "web", &layout(20 + place))?;
@@ -330,7 +330,14 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
         let found = sql::one::<i32>(&mut other, "select place from snowflake_ids.generator_status")?;
         assert_eq!(usize::try_from(found)?, place);
     }
-    sql::one::<i64>(&mut client, "select snowflake_nextval('g1')").map(drop)
+    // None is left: who comes now takes from the one that has most.
+    server.create_database("late")?;
+    let mut late = server.connect("late")?;
+    create(&mut late, "web", &layout(30))?;
+    sql::one::<i64>(&mut late, "select snowflake_nextval('web')")?;
+    let issue = |name| client.query_one("select snowflake_nextval($1)", &[&name]).is_ok();
+    assert_eq!(["g1", "g2", "g3", "g4"].map(issue).iter().filter(|issues| **issues).count(), 3);
+    Ok(())
 }
 
 #[test]

@@ -979,6 +979,44 @@ BEGIN
     PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
 END
 $$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_revoke(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF grantee = 0 THEN
+        PERFORM snowflake_ids_internal.segment_restrict(tag);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
+        RAISE NOTICE 'segment tag "%" is open to every role', tag USING
+            DETAIL = 'It takes no USAGE before it is restricted.',
+            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
+    series_id bigint;
+    restricted boolean;
+BEGIN
+    SELECT s.id, s.restricted INTO series_id, restricted FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    IF grantee_oid = 0 THEN
+        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
+    ELSIF NOT restricted THEN
+        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
+            DETAIL = 'It takes no USAGE before it is restricted.',
+            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+    END IF;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
+    WHERE p.series = series_id AND p.grantee = grantee_oid;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+END
+$$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

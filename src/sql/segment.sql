@@ -487,7 +487,7 @@ BEGIN
         PERFORM snowflake_ids_internal.segment_restrict(tag);
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
-            DETAIL = 'Nothing was revoked.',
+            DETAIL = 'It takes no USAGE before it is restricted.',
             HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);

@@ -399,13 +399,15 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
-    series_id bigint := (SELECT s.id FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.restricted);
+    series_id bigint;
+    restricted boolean;
 BEGIN
+    SELECT s.id, s.restricted INTO series_id, restricted FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
     IF grantee_oid = 0 THEN
         series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
-    ELSIF series_id IS NULL THEN
+    ELSIF NOT restricted THEN
         RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
-            DETAIL = 'Nothing was revoked.',
+            DETAIL = 'It takes no USAGE before it is restricted.',
             HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
     END IF;
     UPDATE snowflake_ids.series_privilege AS p

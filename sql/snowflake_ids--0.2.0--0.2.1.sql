@@ -1017,6 +1017,103 @@ BEGIN
     DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
 END
 $$;
+/* Gapless series of one server each. */
+ALTER TABLE snowflake_ids.series ADD COLUMN scope text NOT NULL DEFAULT 'global';
+COMMENT ON COLUMN snowflake_ids.series.scope IS
+    'among which servers the numbers of a key follow on each other: global, or node where each key is one server''s';
+CREATE FUNCTION snowflake_ids_internal.series_check_scope(kind text, scope text) RETURNS void
+VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_check_scope_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.series_check_scope(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.series_check_scope(text, text) TO PUBLIC;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- Numbers of the former kind, or section, are in memory.
+    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            DETAIL = 'Numbers that it has given would come again.',
+            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
+    END IF;
+    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
+    IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
+            DETAIL = 'Its sections are segment tags, and you may not write to the table of those.',
+            HINT = 'Create it with snowflake_ids.series_create.';
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
+        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
+    PERFORM snowflake_ids_internal.series_check_scope(NEW.kind, NEW.scope);
+    RETURN NEW;
+END
+$$;
+/* Who could create series goes on to. */
+ALTER FUNCTION snowflake_ids.series_create RENAME TO series_create_before;
+CREATE FUNCTION snowflake_ids.series_create(
+    name        text,
+    kind        text    DEFAULT 'gapless',
+    key_type    regtype DEFAULT 'bigint',
+    start       bigint  DEFAULT 1,
+    step        integer DEFAULT NULL,
+    max_step    integer DEFAULT NULL,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    description text    DEFAULT NULL,
+    owner       name    DEFAULT NULL,
+    sections    integer DEFAULT NULL,
+    scope       text    DEFAULT 'global'
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    -- The type's name as it is written with these settings.
+    type_name text := coalesce(key_type::text, '');
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
+    END IF;
+    IF kind COLLATE "C" = 'monotonic' THEN
+        sections := coalesce(sections, 16);
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
+        max_step, sections);
+    PERFORM snowflake_ids_internal.series_check_scope(kind, scope);
+    PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
+        sections, scope)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections,
+        scope)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF kind COLLATE "C" = 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_make_sections(name);
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+REVOKE EXECUTE ON FUNCTION snowflake_ids.series_create FROM PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids.series_create_before'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids.series_create TO %s', holder);
+    END LOOP;
+END
+$$;
+DROP FUNCTION snowflake_ids.series_create_before;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

@@ -48,6 +48,32 @@ pub struct Row<'a> {
     pub max_step: Option<i32>,
     /// How many sections the keys are in, where the kind has some.
     pub sections: Option<i32>,
+    /// Among which servers a key's numbers follow on each other; `global` where it is missing.
+    pub scope: Option<&'a str>,
+}
+
+/// Among which servers a key's numbers follow on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All that share a registry, or a Citus cluster.
+    Global,
+    /// None: a key is one server's.
+    Node,
+}
+
+impl Scope {
+    /// What a row of a kind says, or leaves out.
+    ///
+    /// # Errors
+    /// [`SeriesError`]: there is none of this name, or the kind has no other.
+    pub fn new(kind: &str, scope: Option<&str>) -> Result<Self, SeriesError> {
+        match scope {
+            None | Some("global") => Ok(Self::Global),
+            Some("node") if kind == "gapless" => Ok(Self::Node),
+            Some("node") => Err(SeriesError::NodeScope),
+            Some(other) => Err(SeriesError::Scope { name: excerpt(other) }),
+        }
+    }
 }
 
 /// What a series' numbers are.
@@ -69,6 +95,8 @@ pub struct Series {
     pub time_zone: String,
     /// How numbers are written as text.
     pub format: Format,
+    /// Among which servers a key's numbers follow on each other.
+    pub scope: Scope,
 }
 
 impl Series {
@@ -84,6 +112,7 @@ impl Series {
         }
         let key_type = KeyType::ALL.into_iter().find(|of| of.name() == row.key_type);
         let key_type = key_type.ok_or_else(|| SeriesError::KeyType { name: excerpt(row.key_type) })?;
+        let scope = Scope::new(row.kind, row.scope)?;
         let id = row.id.ok_or(SeriesError::Missing { column: "id" })?;
         let start = row.start.ok_or(SeriesError::Missing { column: "start" })?;
         let max_value = row.max_value.ok_or(SeriesError::Missing { column: "max_value" })?;
@@ -97,7 +126,8 @@ impl Series {
             Some(format) => Format::parse(format, reset)?,
             None => Format::default_for(reset),
         };
-        Ok(Self { id, kind, key_type, start, max_value, reset, time_zone: row.time_zone.to_owned(), format })
+        let time_zone = row.time_zone.to_owned();
+        Ok(Self { id, kind, key_type, start, max_value, reset, time_zone, format, scope })
     }
 
     /// Whether a key is of its type; `name` is the series'.
@@ -109,6 +139,11 @@ impl Series {
             return Ok(());
         }
         Err(SeriesError::OtherType { series: name.to_owned(), wanted: self.key_type, given: key.key_type() })
+    }
+
+    /// Whether other servers that number would count for themselves, and give the same numbers.
+    pub fn is_one_servers(&self) -> bool {
+        self.kind == Kind::Gapless && self.scope == Scope::Global
     }
 
     /// Whether a key can be set to a value: the next number is above it.

@@ -21,6 +21,7 @@ const ROW: Row<'static> = Row {
     step: None,
     max_step: None,
     sections: None,
+    scope: None,
 };
 
 fn series() -> Series {
@@ -29,7 +30,7 @@ fn series() -> Series {
 
 fn refused(row: &Row<'_>) -> String {
     let error = Series::new(row).expect_err("a wrong row");
-    let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. });
+    let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. } | SeriesError::NodeScope);
     assert_eq!(error.kind(), if is_too_much { Kind::Unsupported } else { Kind::BadArgument }, "{error}");
     error.to_string()
 }
@@ -79,8 +80,20 @@ fn a_row_says_which_promise_it_makes() {
     assert_eq!(kind(&row), Ok(SeriesKind::Monotonic(steps, 1_024)));
     for row in [ROW, DENSE, MONOTONIC] {
         assert_eq!(kind(&row).map(SeriesKind::name), Ok(row.kind));
-        assert_eq!(kind(&row).map(SeriesKind::counts_at_home), Ok(row.kind == "gapless"));
     }
+}
+
+#[test]
+fn a_row_says_which_servers_count_together() {
+    let is_one_servers = |row: Row<'_>| Series::new(&row).map(|series| series.is_one_servers());
+    assert_eq!(is_one_servers(ROW), Ok(true));
+    assert_eq!(is_one_servers(Row { scope: Some("global"), ..ROW }), Ok(true));
+    assert_eq!(is_one_servers(Row { scope: Some("node"), ..ROW }), Ok(false));
+    for row in [DENSE, MONOTONIC] {
+        assert_eq!(is_one_servers(row), Ok(false));
+        assert_eq!(is_one_servers(Row { scope: Some("node"), ..row }), Err(SeriesError::NodeScope));
+    }
+    assert_eq!(refused(&Row { scope: Some("Node"), ..ROW }), "unrecognized scope \"Node\" of a series");
 }
 
 #[test]

@@ -41,6 +41,9 @@ CALL snowflake_ids.use_citus();
 -- Each would count for itself.
 SELECT series_nextval('of a node', 1);
 SELECT snowflake_ids.series_create('of another node');
+SELECT snowflake_ids.series_create('of a shard', scope => 'node');
+SELECT series_nextval('of a shard', 1);
+SELECT snowflake_ids.series_drop('of a shard');
 SELECT snowflake_ids.series_create('of another node', 'dense');
 SELECT series_nextval('of another node', 1);
 -- What Citus is told of its connections is not passed over where it cannot be read.

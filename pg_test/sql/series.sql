@@ -245,5 +245,19 @@ INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
 SELECT series_nextval('at home', 1);
 ROLLBACK;
 SELECT series_nextval('at home', 1);
+-- Not where each key is one server's.
+BEGIN;
+INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline) VALUES (0, 'elsewhere', 'other', 1);
+SELECT snowflake_ids.series_create('of a shard', scope => 'node');
+SELECT series_nextval('of a shard', 1), series_nextval('of a shard', 2), series_nextval('of a shard', 1);
+SELECT snowflake_ids.series_set('of a shard', 1, 10);
+SELECT series_nextval('of a shard', 1);
+UPDATE snowflake_ids.series SET scope = 'global' WHERE name = 'of a shard';
+SELECT series_nextval('of a shard', 1);
+ROLLBACK;
+SELECT snowflake_ids.series_create('x', scope => 'shard');
+SELECT snowflake_ids.series_create('x', 'dense', scope => 'node');
+SELECT snowflake_ids.series_create('x', scope => NULL);
+UPDATE snowflake_ids.series SET scope = 'planet';
 DROP FOREIGN DATA WRAPPER series_wrapper CASCADE;
 SELECT snowflake_ids.series_drop('at home');

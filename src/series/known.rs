@@ -21,7 +21,7 @@ use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::privilege::{Action, Privileges};
 use snowflake_ids_core::series::dense::CounterKeys;
-use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Series, SeriesError};
+use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -132,7 +132,7 @@ impl Known {
     /// Whether nothing that is about this database forbids to number in it.
     fn goes_anywhere(&self) -> bool {
         // Ranges of several registries are not one above the other.
-        !self.series.kind.counts_at_home() && self.registries.len() < 2
+        self.series.scope == Scope::Node || (!self.series.is_one_servers() && self.registries.len() < 2)
     }
 
     /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
@@ -141,7 +141,7 @@ impl Known {
             return Ok(());
         }
         let kind = self.series.kind.name();
-        if !self.series.kind.counts_at_home() {
+        if !self.series.is_one_servers() {
             return Err(SeriesError::Registries { kind }.into());
         }
         if let Some(registry) = self.registries.first() {

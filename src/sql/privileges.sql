@@ -35,6 +35,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.series_revoke(text, text, text),
     snowflake_ids.has_series_privilege(text, text),
     snowflake_ids_internal.series_check(text, text, text, bigint, bigint, text, text, text, text, integer, integer, integer),
+    snowflake_ids_internal.series_check_scope(text, text),
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.segment_counts(),
     snowflake_ids_internal.segment_totals(),

@@ -315,7 +315,7 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::definition::MAX_DESCRIPTION_BYTES;
     use snowflake_ids_core::privilege::Action;
-    use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Series, SeriesError};
+    use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Scope, Series, SeriesError};
 
     /// Fails where no series can be of these terms.
     #[allow(clippy::too_many_arguments, reason = "what a series has")]
@@ -360,8 +360,18 @@ mod snowflake_ids_internal {
             step,
             max_step,
             sections,
+            scope: None,
         };
         Series::new(&row).map(drop).map_err(refused)
+    }
+
+    /// Fails where no series of a kind can be of this scope.
+    #[pg_extern(volatile, parallel_safe)]
+    fn series_check_scope(kind: Option<Text<'_>>, scope: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+        let scope = scope.as_ref().map(|scope| scope.read("scope")).transpose()?;
+        let scope = scope.ok_or(SeriesError::Missing { column: "scope" }).map_err(|error| report(&error))?;
+        Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(|error| report(&error))
     }
 
     /// Fails where other servers number, too.
@@ -534,6 +544,7 @@ extension_sql_file!(
     name = "series",
     requires = [
         snowflake_ids_internal::series_check,
+        snowflake_ids_internal::series_check_scope,
         snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
         snowflake_ids_internal::series_to_attach,

@@ -14,7 +14,8 @@ CREATE TABLE snowflake_ids.series (
     id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number(),
     step        integer,
     max_step    integer,
-    sections    integer
+    sections    integer,
+    scope       text    NOT NULL DEFAULT 'global'
 );
 COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
 COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
@@ -22,6 +23,8 @@ COMMENT ON COLUMN snowflake_ids.series.id IS
     'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
 COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.scope IS
+    'among which servers the numbers of a key follow on each other: global, or node where each key is one server''s';
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
@@ -93,6 +96,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
+    PERFORM snowflake_ids_internal.series_check_scope(NEW.kind, NEW.scope);
     RETURN NEW;
 END
 $$;
@@ -230,7 +234,8 @@ CREATE FUNCTION snowflake_ids.series_create(
     max_value   bigint  DEFAULT 9223372036854775807,
     description text    DEFAULT NULL,
     owner       name    DEFAULT NULL,
-    sections    integer DEFAULT NULL
+    sections    integer DEFAULT NULL,
+    scope       text    DEFAULT 'global'
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
@@ -247,10 +252,12 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
         max_step, sections);
-    PERFORM snowflake_ids_internal.series_check_home(kind);
+    PERFORM snowflake_ids_internal.series_check_scope(kind, scope);
+    PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
-        sections)
-    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
+        sections, scope)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections,
+        scope)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);

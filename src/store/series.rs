@@ -184,7 +184,7 @@ pub fn read(
 fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     let text = |column| row.text(column);
     let (kind, key_type, time_zone) = (text(c"kind"), text(c"key_type"), text(c"time_zone"));
-    let (reset, format) = (text(c"reset"), text(c"format"));
+    let (reset, format, scope) = (text(c"reset"), text(c"format"), text(c"scope"));
     Series::new(&Row {
         id: row.number(c"id"),
         kind: kind.as_deref().unwrap_or_default(),
@@ -197,6 +197,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
         step: row.int(c"step"),
         max_step: row.int(c"max_step"),
         sections: row.int(c"sections"),
+        scope: scope.as_deref(),
     })
 }
 

@@ -38,7 +38,7 @@ pub static GENERATOR: Table = Table::new(
 );
 
 /// Series.
-pub static SERIES: Table = Table::new(
+pub static SERIES: Table = Table::with_later(
     c"series",
     &[
         (c"name", Type::Text),
@@ -55,6 +55,7 @@ pub static SERIES: Table = Table::new(
         (c"max_step", Type::Integer),
         (c"sections", Type::Integer),
     ],
+    &[(c"scope", Type::Text)],
 );
 
 /// Counters of series with keys of type bigint.

@@ -33,6 +33,12 @@ pub enum SeriesError {
     /// A kind that this version does not have.
     #[error("series of kind \"{kind}\" are not supported")]
     KindToCome { kind: &'static str },
+    /// Not among which servers numbers follow on each other.
+    #[error("unrecognized scope \"{name}\" of a series")]
+    Scope { name: String },
+    /// A kind whose numbers nodes draw from a registry.
+    #[error("only gapless series have scope \"node\"")]
+    NodeScope,
     /// A kind that has no such argument.
     #[error("series of kind \"{kind}\" have no {argument}")]
     NoSuchArgument { kind: &'static str, argument: &'static str },
@@ -146,6 +152,7 @@ impl Explain for SeriesError {
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
+            | Self::NodeScope
             | Self::NoForce { .. }
             | Self::Registry { .. }
             | Self::Registries { .. }
@@ -167,6 +174,8 @@ impl Explain for SeriesError {
             Self::NoSuchArgument { argument: "reset", .. } => {
                 "Its numbers never start over: all keys of a section share one maximum.".into()
             }
+            Self::Scope { .. } => "It is global or node.".into(),
+            Self::NodeScope => "Nodes draw numbers of other kinds from one registry.".into(),
             Self::NoSuchArgument { argument: "sections", .. } => "Each of its keys has a row of its own.".into(),
             Self::NoSuchArgument { kind, .. } => {
                 format!("Numbers of a {kind} series are taken one at a time, and none ahead.")
@@ -252,6 +261,10 @@ impl Explain for SeriesError {
             Self::NoSuchArgument { argument: "reset", .. } => {
                 "Leave reset out, or give kind 'dense' or 'gapless'.".into()
             }
+            Self::Scope { .. } => {
+                "Leave scope out for 'global', or give 'node' where each key is on one server, as that of a shard is.".into()
+            }
+            Self::NodeScope => "Leave scope out, or give kind 'gapless'.".into(),
             Self::NoSuchArgument { argument, .. } => format!("Leave {argument} out."),
             Self::Step { step, max_step } if step > max_step => "Lower step or raise max_step.".into(),
             Self::Step { .. } => "Set step to the count of numbers that a quiet series reserves at once.".into(),
@@ -288,7 +301,8 @@ impl Explain for SeriesError {
                 wanted(*action)
             ),
             Self::Registry { .. } => {
-                "Number in a database of its own, which draws from no registry; or create a series of kind 'dense', of which a crash leaves gaps."
+                "Where each key is on one node, create the series there with scope => 'node'. Else number in a database that draws from no \
+                 registry, or create a series of kind 'dense', of which a crash leaves gaps."
                     .into()
             }
             Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),

@@ -78,14 +78,6 @@ impl Kind {
             Self::Monotonic(..) => "monotonic",
         }
     }
-
-    /// Whether its counters are this database's alone: other servers that number would count for themselves.
-    pub const fn counts_at_home(self) -> bool {
-        match self {
-            Self::Gapless => true,
-            Self::Dense(_) | Self::Monotonic(..) => false,
-        }
-    }
 }
 
 impl Steps {

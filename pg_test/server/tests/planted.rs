@@ -237,7 +237,7 @@ fn tables_that_their_owner_alters() -> Result<()> {
 }
 
 /// A function that drops the extension, and plants one for each that it had inside.
-const STUBS: &str = r#"
+const STUBS: &str = "
     create function tenant.trap(boolean) returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
     create function tenant.swap() returns void language plpgsql as $do$
     declare stubs text;
@@ -253,7 +253,7 @@ const STUBS: &str = r#"
         create schema snowflake_ids_internal;
         grant usage on schema snowflake_ids_internal to public;
         execute stubs;
-    end $do$"#;
+    end $do$";
 
 /// Functions that run with a superuser's rights, for who has a part of the administration. The first makes the session know what they
 /// have in common, so that it hears of a drop no sooner than when they begin.

@@ -41,7 +41,7 @@ PACKAGES := $(TARGET)/packages
   demo demo-stop demo-cluster demo-cluster-stop status status-server monitoring \
   test fmt-check lint layers shellcheck doc typos deny check-arm64 test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
-  sqlsmith chaos test-versions test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
+  sqlsmith chaos test-versions test-orm test-patroni test-citus test-pgdog test-page test-monitoring test-upgrade test-pg-upgrade \
   package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
   bench
 
@@ -119,7 +119,7 @@ layers: ## does each module import lower ones only, are unsafe code and ways to 
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/packages/*.sh packaging/docker/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/pgdog/*.sh pg_test/packages/*.sh packaging/docker/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'
@@ -217,6 +217,10 @@ monitoring: setup ## write what exporters ask, from the installed extension's vi
 test-citus: ## the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
 	@echo '== Citus'
 	@pg_test/citus/check.sh "$(CITUS)"
+
+test-pgdog: ## the checks of docs/pgdog.md behind a real PgDog: PGDOG='host=... port=... dbname=...' is where it listens; not part of `make test`
+	@echo '== PgDog'
+	@pg_test/pgdog/check.sh "$(PGDOG)"
 
 test-upgrade: install ## the last release's library under load, upgraded to this one, and back; a registry and its nodes one after another. Builds that release once; not part of `make test`
 	@echo '== upgrade from the last release'

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_millis(1);
 
 /// The longest that a call waits for a worker id to be leased.
-const LEASE_WAIT: Duration = Duration::from_secs(5);
+pub const LEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// What the issuer touches on this server, for one call.
 pub struct Server<'a> {

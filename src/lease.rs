@@ -55,6 +55,14 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
     }
 }
 
+/// The same, and has the registry asked however long the lease still is.
+pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
+    if let Some(leases) = leases() {
+        leases.requests.ask_to_renew();
+    }
+    ask(shared, false, limit)
+}
+
 /// Why there was no lease when the lease worker looked last; None where there was one.
 pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)

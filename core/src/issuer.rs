@@ -29,7 +29,7 @@ pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
 pub use issuing::{Issuer, Issuing};
 pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
-pub use repair::{Compared, Renewed};
+pub use repair::{Accepted, Compared, Renewed};
 pub use shared::Shared;
 
 use crate::clock::UnixMicros;

@@ -19,7 +19,7 @@ pub use worker::LeaseWorker;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::issuer::{IssuerError, IssuerState};
-use crate::lease::{Holder, Lease, Origin};
+use crate::lease::{Holder, Lease, Origin, Skew, check_clock};
 use crate::position::Position;
 use crate::state::{Here, Identity, State};
 use crate::wire::{Entry, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
@@ -193,6 +193,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             return Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::JustFailed)));
         }
         let answer = self.link.ask_other(other, ask).map_err(LeaseStepError::Registry)?;
+        self.registry_clock = Some(answer.clock);
         if answer.registry.timeline > other.seen.timeline {
             self.link.note_seen(&answer.registry).map_err(LeaseStepError::Registry)?;
         }
@@ -213,6 +214,11 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Refuses what another server says; the server's own tables are believed.
     fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
         let Some(other) = &self.other else { return Ok(()) };
+        let (now, max) = (self.state.believed_now(), self.host.settings().max_clock_skew);
+        let skew = self.registry_clock.map(|clock| check_clock(now, clock, None, max));
+        if let Some(Err(Skew::Registry { by, .. })) = skew {
+            return Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::Clocks(by))));
+        }
         let why = format!("it leases worker id {worker} until {expiry}");
         Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::Garbled(why))))
     }

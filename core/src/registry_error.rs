@@ -62,6 +62,8 @@ pub enum RegistryError {
     Stranger(Stranger),
     /// It has another version of the extension.
     Version(u32),
+    /// Its clock differs from this server's by so much.
+    Clocks(Duration),
     /// What it says makes no sense.
     Garbled(String),
     /// It was not asked: it has given no response just before.
@@ -115,7 +117,9 @@ impl RegistryError {
             Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Refused { .. })
             | Self::NoServer(_)
             | Self::Before(_) => true,
-            Self::Failed(_) | Self::Stranger(_) | Self::Version(_) | Self::Garbled(_) => false,
+            Self::Failed(_) | Self::Stranger(_) | Self::Version(_) | Self::Clocks(_) | Self::Garbled(_) => {
+                false
+            }
         }
     }
 
@@ -198,6 +202,7 @@ impl RegistryError {
                 "See that it runs, and the options of the foreign server and of the user mapping. Ids go on by themselves \
                  when it answers."
             }
+            Self::Clocks(_) => "Set the clocks of all servers by the same time service.",
             Self::NoServer(_) => {
                 "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a \
                  Citus cluster: CALL snowflake_ids.use_citus() on the coordinator."
@@ -243,6 +248,9 @@ impl fmt::Display for RegistryError {
             }
             Self::Version(version) => {
                 write!(f, "it speaks version {version} of the protocol, not {}", wire::VERSION)
+            }
+            Self::Clocks(by) => {
+                write!(f, "the clocks of this server and its registry differ by {}", human(*by))
             }
             Self::Garbled(why) => write!(f, "its answer makes no sense: {why}"),
         }

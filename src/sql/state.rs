@@ -5,16 +5,21 @@ use pgrx::prelude::*;
 /// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::issuer::issuer;
-    use crate::pg::report::report;
+    use crate::issuer::{LEASE_WAIT, issuer};
+    use crate::lease;
+    use crate::pg::report::{report, sentence};
     use crate::pg::server;
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
+    use snowflake_ids_core::clock::human;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::issuer::Renewed;
+    use snowflake_ids_core::issuer::{Accepted, Renewed};
+    use snowflake_ids_core::wire::LeaseError;
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
 
     /// Begins a new state where the stored one can't be trusted. Ids start above an instant, by default above all that
     /// may have been issued up to now.
@@ -44,7 +49,54 @@ mod snowflake_ids {
     /// Follows the clock although it has jumped.
     #[pg_extern(volatile, parallel_unsafe)]
     fn clock_accept() -> Result<(), ErrorReport> {
-        issuer(ready("snowflake_ids.clock_accept")?).accept_clock().map_err(|error| report(&error))
+        let shared = ready("snowflake_ids.clock_accept")?;
+        let issuer = issuer(shared);
+        let accept = || issuer.accept_clock().map_err(|error| report(&error));
+        match accept()? {
+            Accepted::Followed => Ok(()),
+            Accepted::LeaseEnded { worker } => {
+                renewed_after(worker, lease::ask(shared, false, LEASE_WAIT));
+                Ok(())
+            }
+            Accepted::AskRegistry => {
+                lease::renew(shared, LEASE_WAIT).map_err(|error| silent_registry(&error))?;
+                match accept()? {
+                    Accepted::AskRegistry => Err(clocks_differ(shared)),
+                    Accepted::Followed | Accepted::LeaseEnded { .. } => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Tells of a lease that the clock has ended.
+    fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
+        let Err(error) = asked else {
+            pgrx::notice!(
+                "by this clock the lease of worker id {worker} had ended, and a worker id was leased anew"
+            );
+            return;
+        };
+        let message = format!("by this clock the lease of worker id {worker} has ended");
+        ErrorReport::new(Code::ERRCODE_WARNING, message, function_name!())
+            .set_detail(sentence(&format!("{error}. {}", error.detail)))
+            .set_hint(error.hint)
+            .report(PgLogLevel::WARNING);
+    }
+
+    fn silent_registry(error: &LeaseError) -> ErrorReport {
+        let message =
+            "the clock is not followed, as the registry of this server's worker id does not confirm it";
+        ErrorReport::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
+            .set_detail(sentence(&format!("{error}. {}", error.detail)))
+            .set_hint("Ids go on as before. Call it again when the registry answers.")
+    }
+
+    fn clocks_differ(shared: &Shared) -> ErrorReport {
+        let by = Duration::from_micros(shared.counts.registry_behind.load(Relaxed).unsigned_abs());
+        let message = format!("the clocks of this server and its registry differ by {}", human(by));
+        ErrorReport::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
+            .set_detail("The clock is not followed: by it the worker id's lease, which follows the registry's clock, would end.")
+            .set_hint("Set the clocks of all servers by the same time service. Ids go on as before.")
     }
 
     fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {

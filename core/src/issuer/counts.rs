@@ -17,6 +17,8 @@ pub struct Counts {
     pub last_step_forward: AtomicU64,
     /// How far the clock is ahead without being followed, in microseconds.
     pub clock_ahead: AtomicU64,
+    /// How far the clock of the registry on another server was behind this server's when it answered last, in microseconds.
+    pub registry_behind: AtomicI64,
     /// How often another node was taken because the clock was stepped back.
     pub switches: AtomicU64,
     /// Whether the last attempt to write the state failed.

@@ -4,7 +4,7 @@ use super::counter::Counter;
 use super::durable::Stored;
 use super::error::IssuerError;
 use super::host::Host;
-use super::issuing::{By, Issuer};
+use super::issuing::{By, Issuer, Issuing};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::layout::Layout;
@@ -24,6 +24,21 @@ pub enum Compared {
     NotFollowed(IssuerError),
     /// They differ.
     Differs(Skew),
+}
+
+/// What came of an operator's word that the clock is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is followed.
+    Followed,
+    /// It is followed, and by it the lease of this worker id has ended.
+    LeaseEnded {
+        /// The worker id.
+        worker: u32,
+    },
+    /// Nothing was changed: the registry on another server, which leases the worker id, is to be asked first. Where its clock agrees,
+    /// the clock is followed by that ([`Issuer::compare`]).
+    AskRegistry,
 }
 
 /// What is to be said of a new state.
@@ -125,31 +140,57 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Follows the clock, however far it has jumped.
-    pub fn accept_clock(&self) -> Result<(), IssuerError> {
+    /// Follows the clock, however far it has jumped. A worker id that is leased from another server would end by that, and with it all
+    /// ids, where that server's clock shows something else: so it is asked first. After an error the clock is followed no more than
+    /// before.
+    pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();
-        let now = self.host.reading();
+        let state = self.open(&mut issuing)?;
+        let is_elsewhere = state.lease.as_ref().is_some_and(|lease| lease.origin.is_some());
+        if is_elsewhere && self.has_jumped() {
+            return Ok(Accepted::AskRegistry);
+        }
+        self.follow(&mut issuing, state)
+    }
+
+    /// Whether the clock has jumped ahead and is not followed.
+    fn has_jumped(&self) -> bool {
+        self.host.reading().wall > self.believed_now()
+    }
+
+    fn follow(&self, issuing: &mut Issuing, mut state: State) -> Result<Accepted, IssuerError> {
+        let (now, ahead) = (self.host.reading(), &self.shared.counts.clock_ahead);
+        let former = (self.shared.anchor(&now), ahead.swap(0, Relaxed));
         self.shared.set_anchor(now.wall, now.since_boot);
-        self.shared.counts.clock_ahead.store(0, Relaxed);
-        let mut state = self.open(&mut issuing)?;
+        let ended = state.lease.as_ref().filter(|lease| state.node.is_some() && lease.expiry <= now.wall);
+        let ended = ended.map(|lease| lease.worker);
         state.seen = now.wall;
         state.clock = now;
-        if state.node.is_some() {
+        let stored = if state.node.is_some() && ended.is_none() {
             let own = self.own_counter();
-            self.advance(&mut issuing, &mut state, Some(&own), By::Caller)
+            self.advance(issuing, &mut state, Some(&own), By::Caller)
         } else {
             self.write(&state)
+        };
+        if let Err(error) = stored {
+            self.shared.set_anchor(former.0.wall, former.0.since_boot);
+            ahead.store(former.1, Relaxed);
+            return Err(error);
         }
+        Ok(ended.map_or(Accepted::Followed, |worker| Accepted::LeaseEnded { worker }))
     }
 
     /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
     pub fn compare(&self, registry: UnixMicros) -> Compared {
-        let max = self.host.settings().max_clock_skew;
-        let skew = check_clock(self.host.reading().wall, registry, None, max);
-        let jumped = self.shared.counts.clock_ahead.load(Relaxed) > 0;
+        let (max, wall) = (self.host.settings().max_clock_skew, self.host.reading().wall);
+        self.shared.counts.registry_behind.store(wall.0.saturating_sub(registry.0), Relaxed);
+        let skew = check_clock(wall, registry, None, max);
+        let jumped = self.has_jumped();
         match skew {
             Ok(()) if jumped => {
-                self.accept_clock().map_or_else(Compared::NotFollowed, |()| Compared::Followed)
+                let mut issuing = self.host.lock();
+                let followed = self.open(&mut issuing).and_then(|state| self.follow(&mut issuing, state));
+                followed.map_or_else(Compared::NotFollowed, |_| Compared::Followed)
             }
             Err(skew) if !jumped => Compared::Differs(skew),
             _ => Compared::Agrees,

@@ -64,6 +64,8 @@ pub struct Other {
 pub enum Doubt {
     /// It gave no answer just before.
     JustFailed,
+    /// Its clock differs from this server's by so much.
+    Clocks(Duration),
     /// What it says makes no sense.
     Garbled(String),
 }

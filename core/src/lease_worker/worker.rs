@@ -3,6 +3,7 @@
 use super::error::LeaseStepError;
 use super::host::{Other, RegistryLink};
 use super::requests::LeaseRequests;
+use crate::clock::UnixMicros;
 
 /// The lease worker.
 pub struct LeaseWorker<'a, S, L, H> {
@@ -16,6 +17,8 @@ pub struct LeaseWorker<'a, S, L, H> {
     pub requests: &'a LeaseRequests,
     /// Where the registry was found; None: in this database.
     pub(super) other: Option<Other>,
+    /// What the clock of a registry on another server showed when it answered last.
+    pub(super) registry_clock: Option<UnixMicros>,
 }
 
 /// Why a step was in vain.
@@ -33,6 +36,6 @@ pub(super) enum Step {
 impl<'a, S, L, H> LeaseWorker<'a, S, L, H> {
     /// A worker that has found nothing out yet.
     pub fn new(state: S, link: L, host: H, requests: &'a LeaseRequests) -> Self {
-        Self { state, link, host, requests, other: None }
+        Self { state, link, host, requests, other: None, registry_clock: None }
     }
 }

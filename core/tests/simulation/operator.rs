@@ -94,7 +94,7 @@ impl World {
         let Some(live) = this.live() else { return };
         let opened = live.issuing.try_borrow().is_ok_and(|issuing| issuing.opened);
         if this.is_ahead(now) {
-            self.operate_on(server, |host| _ = host.note(host.issuer().accept_clock()));
+            self.operate_on(server, |host| _ = host.note(host.issuer().accept_clock().map(drop)));
         } else if opened && this.last.get().is_none_or(|(at, _)| now - at > 30 * SECOND) {
             self.unstick(server);
         }

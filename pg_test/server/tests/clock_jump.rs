@@ -4,7 +4,9 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{NEAR, next, now, refused, seconds, status, take, time};
+use snowflake_ids_server_tests::state_file::Fault;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, wait};
 use std::fs;
 use std::thread::sleep;
@@ -180,6 +182,39 @@ fn an_accepted_clock_is_followed() -> Result<()> {
     server.set_clock("+0")?;
     assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
     Ok(())
+}
+
+/// The lease of the server's own table ends by a clock that is so far ahead. Another one is had at once.
+#[test]
+fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
+    let server = auto().faketime().start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![wait_for_id(&mut client)?];
+    server.set_clock("+50h")?;
+    issues_true_time(&mut client, &mut taken)?;
+    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    let id = next(&mut client)?;
+    let off = time(&mut client, id)? - now()? - 50.0 * 3600.0;
+    assert!(NEAR.contains(&off), "{off} s from the accepted time");
+    taken.push(id);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_clock_that_could_not_be_noted_is_not_followed() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.set_clock("+2y")?;
+    issues_true_time(&mut client, &mut taken)?;
+    wait::until_true("the jump to be noticed", || Ok(seconds(&mut client, "clock_ahead")? > YEAR))?;
+    let obstacle = server.obstruct_state_file(Fault::Unwritable)?;
+    assert!(client.batch_execute("select snowflake_ids.clock_accept()").is_err());
+    obstacle.remove()?;
+    assert!(seconds(&mut client, "clock_ahead")? > YEAR);
+    taken.push(wait::until(TIMEOUT, "an id after the fault", || Ok(next(&mut client).ok()))?);
+    issues_true_time(&mut client, &mut taken)?;
+    ids::growing(&taken)
 }
 
 #[test]

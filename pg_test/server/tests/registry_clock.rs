@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::{Cluster, JOIN, NAME, node, refused_wit
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{next, settled, take};
 use snowflake_ids_server_tests::snowflakes::{self, NEAR, now, refused, seconds, status, time};
-use snowflake_ids_server_tests::{Builder, ids, sql, wait};
+use snowflake_ids_server_tests::{Builder, Shutdown, ids, sql, wait};
 use std::collections::BTreeSet;
 
 const NO_ID: &str = "this server has no worker id yet";
@@ -86,6 +86,49 @@ fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
     })?;
     assert!(seconds(&mut client, "clock_ahead")?.abs() < 1.0);
     ids::growing(&taken)
+}
+
+/// A day and more: the lease ends by a clock that is followed. The registry is asked before, and has to answer and to agree.
+#[test]
+fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
+    let mut cluster = Cluster::of(auto().faketime(), &node().faketime(), 1)?;
+    let mut client = cluster.session()?;
+    let mut taken = vec![wait_for_id(&mut client)?];
+    let worker = status::<i32>(&mut client, "worker_id")?;
+    cluster.nodes[0].set_clock("+50h")?;
+    let accept = "select snowflake_ids.clock_accept()";
+    let error = sql::error(&mut client, accept)?;
+    let differ = "the clocks of this server and its registry differ by 2.083 days";
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, differ)?;
+    cluster.registry.stop(Shutdown::Immediate)?;
+    let error = sql::error(&mut client, accept)?;
+    let silent = "the clock is not followed, as the registry of this server's worker id does not confirm it";
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, silent)?;
+    assert!(said(&error).contains(NAME), "{error:?}");
+    // Nothing was changed by what was refused.
+    let off_now = off(&mut client, &mut taken)?;
+    assert!(NEAR.contains(&off_now), "an id of {off_now} s from now");
+    cluster.registry.set_clock("+50h")?;
+    cluster.registry.start_again()?;
+    wait::until_true("the clock to be accepted", || Ok(client.batch_execute(accept).is_ok()))?;
+    let off_then = off(&mut client, &mut taken)? - 50.0 * 3600.0;
+    assert!(NEAR.contains(&off_then), "an id of {off_then} s from the accepted time");
+    assert_eq!(status::<i32>(&mut client, "worker_id")?, worker);
+    ids::growing(&taken)
+}
+
+/// A lease that has ended when it comes: it is the clocks that are wrong, not the answer.
+#[test]
+fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
+    let cluster = Cluster::of(auto().faketime(), &node().faketime(), 1)?;
+    let mut client = cluster.session()?;
+    wait_for_id(&mut client)?;
+    cluster.registry.set_clock("-10d")?;
+    cluster.nodes[0].set_clock("+3h")?;
+    let error = sql::error(&mut client, "select snowflake_ids.clock_accept()")?;
+    let said = said(&error);
+    assert!(said.contains("the clocks of this server and its registry differ by 10"), "{said}");
+    snowflakes::next(&mut client).map(drop)
 }
 
 /// The registry's clock alone moves nothing.

@@ -75,6 +75,7 @@ impl RegistryLink for Link {
     fn doubt(&self, other: &Other, doubt: Doubt) -> RegistryLinkError {
         let why = match doubt {
             Doubt::JustFailed => RegistryError::Before("it has given no answer just before".to_owned()),
+            Doubt::Clocks(by) => RegistryError::Clocks(by),
             Doubt::Garbled(why) => RegistryError::Garbled(why),
         };
         RegistryLinkError::Away(other.server.clone(), why)

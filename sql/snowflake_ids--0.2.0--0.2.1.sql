@@ -943,6 +943,7 @@ BEGIN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
     ELSE
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
+        PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
         highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
@@ -1114,6 +1115,32 @@ BEGIN
 END
 $$;
 DROP FUNCTION snowflake_ids.series_create_before;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    stored bigint;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
+            AND snowflake_ids_internal.highest_number(s.sequence) = 9223372036854775807
+    LOOP
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+        CONTINUE WHEN terms.seqincrement < 0;
+        SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
+        FROM snowflake_ids_internal.table_and_below(relation) b;
+        CONTINUE WHEN stored = terms.seqmax;
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
+            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence, and a dump of the table alone restores one.';
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
+            coalesce(stored >= terms.seqstart, false));
+    END LOOP;
+END
+$$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

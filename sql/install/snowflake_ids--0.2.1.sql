@@ -5082,6 +5082,7 @@ BEGIN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
     ELSE
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
+        PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
         highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
@@ -5734,7 +5735,7 @@ BEGIN
         CONTINUE WHEN stored = terms.seqmax;
         RAISE NOTICE USING
             MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
-            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence.';
+            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence, and a dump of the table alone restores one.';
         PERFORM snowflake_ids_internal.lock_relation(owned);
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
             coalesce(stored >= terms.seqstart, false));

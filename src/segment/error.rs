@@ -184,7 +184,8 @@ impl Explain for SegmentError {
             ),
             Self::Unknown { tag, registry } => format!(
                 "Create it{} with SELECT snowflake_ids.segment_create({}), or have unknown tags created on first use with \
-                 snowflake_ids.segment_auto_create.",
+                 snowflake_ids.segment_auto_create. Where a column has ids of it already, call snowflake_ids.attach for that instead, which begins \
+                 above them.",
                 if registry.is_some() { " there" } else { "" },
                 quote_literal(tag)
             ),

@@ -1,6 +1,6 @@
 //! What `pg_dump` writes goes on, in another database, above every id it knew, and only for roles that may take ids.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
@@ -236,6 +236,34 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
     for refused in ["state_reset('2088-01-01')", "clock_accept()", "use_local_registry()"] {
         let error = sql::error(&mut copy, &format!("select snowflake_ids.{refused}"))?;
         assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{refused}: {error:?}");
+    }
+    Ok(())
+}
+
+/// The table alone was dumped: its tag and what says that its sequence is bound are missing. Whichever way is taken, ids go on above its
+/// rows.
+#[test]
+fn a_table_that_was_dumped_alone_goes_on() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    server.create_database("shop")?;
+    let mut shop = server.connect("shop")?;
+    shop.batch_execute(
+        "create extension if not exists snowflake_ids; create table t (id bigserial primary key); insert into t select from generate_series(1, 40);
+         select snowflake_ids.attach('t', 'id', 'segment'); insert into t default values",
+    )?;
+    let insert = "insert into t default values returning id";
+    for way in ["detach('t', 'id')", "detach('t', 'id', 'identity')", "attach('t', 'id', 'segment')"] {
+        let mut copy = server.connect("postgres")?;
+        copy.batch_execute("drop database if exists copy")?;
+        copy.batch_execute("create database copy")?;
+        let mut copy = server.connect("copy")?;
+        copy.batch_execute("create extension if not exists snowflake_ids")?;
+        dump_and_restore_as(&server, "postgres", "shop", &["--table=t"])?;
+        let error = sql::error(&mut copy, insert)?;
+        assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+        ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.attach")), "{error:?}");
+        copy.batch_execute(&format!("select snowflake_ids.{way}")).context(way)?;
+        assert_eq!(sql::one::<i64>(&mut copy, insert)?, 42, "{way}");
     }
     Ok(())
 }

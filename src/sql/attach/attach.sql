@@ -137,6 +137,7 @@ BEGIN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
     ELSE
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
+        PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
         highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;

@@ -234,7 +234,7 @@ BEGIN
         CONTINUE WHEN stored = terms.seqmax;
         RAISE NOTICE USING
             MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
-            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence.';
+            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence, and a dump of the table alone restores one.';
         PERFORM snowflake_ids_internal.lock_relation(owned);
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
             coalesce(stored >= terms.seqstart, false));

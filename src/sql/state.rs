@@ -27,7 +27,13 @@ mod snowflake_ids {
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
-        let Renewed { may_repeat, begins } = issuer(shared).reset(above).map_err(|error| report(&error))?;
+        let issuer = issuer(shared);
+        // Another worker id is leased then. A server that gives ids goes on to do so.
+        if issuer.obstacle().is_none() && lease::origin().is_some() {
+            let silent = |error| silent_registry("the state is not reset", &error);
+            lease::renew(shared, LEASE_WAIT).map_err(silent)?;
+        }
+        let Renewed { may_repeat, begins } = issuer.reset(above).map_err(|error| report(&error))?;
         if let Some(known) = may_repeat {
             pgrx::warning!("ids up to {known} may have been issued, and may come again");
         }
@@ -59,7 +65,8 @@ mod snowflake_ids {
                 Ok(())
             }
             Accepted::AskRegistry => {
-                lease::renew(shared, LEASE_WAIT).map_err(|error| silent_registry(&error))?;
+                let silent = |error| silent_registry("the clock is not followed", &error);
+                lease::renew(shared, LEASE_WAIT).map_err(silent)?;
                 match accept()? {
                     Accepted::AskRegistry => Err(clocks_differ(shared)),
                     Accepted::Followed | Accepted::LeaseEnded { .. } => Ok(()),
@@ -83,11 +90,13 @@ mod snowflake_ids {
             .report(PgLogLevel::WARNING);
     }
 
-    fn silent_registry(error: &LeaseError) -> ErrorReport {
-        let message =
-            "the clock is not followed, as the registry of this server's worker id does not confirm it";
+    fn silent_registry(what: &str, error: &LeaseError) -> ErrorReport {
+        let registry = lease::origin().unwrap_or_default();
+        let message = format!(
+            "{what}, as registry \"{registry}\", which leases this server's worker id, does not answer"
+        );
         ErrorReport::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
-            .set_detail(sentence(&format!("{error}. {}", error.detail)))
+            .set_detail(error.detail.clone())
             .set_hint("Ids go on as before. Call it again when the registry answers.")
     }
 

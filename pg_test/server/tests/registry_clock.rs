@@ -102,7 +102,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, differ)?;
     cluster.registry.stop(Shutdown::Immediate)?;
     let error = sql::error(&mut client, accept)?;
-    let silent = "the clock is not followed, as the registry of this server's worker id does not confirm it";
+    let silent = "the clock is not followed, as registry \"central\", which leases this server's worker id, does not answer";
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, silent)?;
     assert!(said(&error).contains(NAME), "{error:?}");
     // Nothing was changed by what was refused.

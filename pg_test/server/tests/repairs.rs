@@ -1,0 +1,127 @@
+//! What an operator calls to repair something, on a node whose registry answers, hangs or is away: it ends in what its page says, or
+//! changes nothing.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{Cluster, NAME, said};
+use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::segments::next;
+use snowflake_ids_server_tests::snowflakes::status;
+use snowflake_ids_server_tests::{Server, Shutdown, snowflakes, sql};
+
+/// What becomes of a call.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Done,
+    /// With these words.
+    Refused(&'static str),
+}
+use Outcome::{Done, Refused};
+
+const LEASED: Outcome = Refused("worker ids are leased from registry");
+const KEPT: Outcome = Refused("segment tags of this database are kept by registry");
+const SILENT: Outcome = Refused("does not answer");
+const LOW: Outcome = Refused("are never above those of");
+
+/// A call, and what becomes of it where the registry answers, and where it does not.
+const CALLS: [(&str, Outcome, Outcome); 11] = [
+    ("state_adopt()", Done, Done),
+    ("clock_accept()", Done, Done),
+    ("worker_release(0)", LEASED, LEASED),
+    ("worker_release(7)", LEASED, LEASED),
+    ("segment_set('t', 5000, force => true)", KEPT, KEPT),
+    ("segment_raise('t', 5000)", KEPT, KEPT),
+    ("layout_check('javascript', 'web')", Done, Done),
+    ("layout_change('javascript', 'web')", LOW, LOW),
+    ("layout_change('41/4/6/12 epoch=2019-01-01', 'web')", Done, Done),
+    ("state_reset()", Done, SILENT),
+    ("state_reset(now())", Done, SILENT),
+];
+
+/// A node that gives ids of each kind.
+fn node() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 1000, max_step => 1000")?;
+    let mut client = cluster.session()?;
+    wait_for_id(&mut client)?;
+    client.batch_execute("select snowflake_ids.generator_create('web', '41/0/10/12 epoch=2020-01-01')")?;
+    Ok((cluster, client))
+}
+
+/// Calls each, and sees that ids of each kind go on above the former ones.
+fn call_all(client: &mut Client, answers: bool) -> Result<()> {
+    let web = "select snowflake_nextval('web')";
+    let mut former = (snowflakes::next(client)?, sql::one::<i64>(client, web)?, next(client, "t")?);
+    for (call, answered, otherwise) in CALLS {
+        let worker = status::<Option<i32>>(client, "worker_id")?;
+        let statement = format!("select snowflake_ids.{call}");
+        match if answers { answered } else { otherwise } {
+            Done => client.batch_execute(&statement).context(call)?,
+            Refused(words) => {
+                let error = sql::error(client, &statement).context(call)?;
+                assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+                assert!(error.message().contains(words), "{call}: {error:?}");
+                assert!(!words.contains("answer") || said(&error).contains(NAME), "{call}: {error:?}");
+                assert_eq!(status::<Option<i32>>(client, "worker_id")?, worker, "{call}");
+            }
+        }
+        let later = (
+            snowflakes::next(client).context(call)?,
+            sql::one::<i64>(client, web).context(call)?,
+            next(client, "t")?,
+        );
+        assert!(later.0 > former.0 && later.2 > former.2, "{call}: {former:?}, {later:?}");
+        assert!(later.1 > former.1, "{call}: {former:?}, {later:?}");
+        former = later;
+    }
+    Ok(())
+}
+
+#[test]
+fn on_a_node_whose_registry_answers() -> Result<()> {
+    let (_cluster, mut client) = node()?;
+    call_all(&mut client, true)
+}
+
+#[test]
+fn on_a_node_whose_registry_hangs() -> Result<()> {
+    let (cluster, mut client) = node()?;
+    next(&mut client, "t")?;
+    let paused = cluster.registry.pause()?;
+    call_all(&mut client, false)?;
+    drop(paused);
+    snowflakes::next(&mut client).map(drop)
+}
+
+#[test]
+fn on_a_node_whose_registry_is_away() -> Result<()> {
+    let (mut cluster, mut client) = node()?;
+    next(&mut client, "t")?;
+    cluster.registry.stop(Shutdown::Immediate)?;
+    call_all(&mut client, false)
+}
+
+/// What a server does that keeps its own leases needs nobody.
+#[test]
+fn on_a_server_that_is_its_own_registry() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    let mut client = server.session()?;
+    let mut former = wait_for_id(&mut client)?;
+    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    for call in [
+        "state_adopt()",
+        "clock_accept()",
+        "worker_release((select worker_id from snowflake_ids.status))",
+        "state_reset()",
+    ] {
+        client.batch_execute(&format!("select snowflake_ids.{call}")).context(call)?;
+        let later = wait_for_id(&mut client).context(call)?;
+        assert!(later > former, "{call}: {former}, {later}");
+        former = later;
+    }
+    let number = next(&mut client, "t")?;
+    client.batch_execute("select snowflake_ids.segment_set('t', 5000, force => true)")?;
+    assert_eq!((number, next(&mut client, "t")?), (1, 5001));
+    Ok(())
+}

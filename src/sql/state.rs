@@ -28,7 +28,7 @@ mod snowflake_ids {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
         let issuer = issuer(shared);
-        // Another worker id is leased then. A server that gives ids goes on to do so.
+        // The lease is forgotten, and the next one takes the registry: a server that gives ids goes on to do so.
         if issuer.obstacle().is_none() && lease::origin().is_some() {
             let silent = |error| silent_registry("the state is not reset", &error);
             lease::renew(shared, LEASE_WAIT).map_err(silent)?;

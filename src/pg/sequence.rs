@@ -81,17 +81,34 @@ pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
 /// Whether this transaction has given a sequence another file, as a restart does, and has locked it for that. The caller has it locked
 /// for reading, at least.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
+    let since = |relation: &pg_sys::RelationData| {
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        let since = relation.rd_firstRelfilenodeSubid;
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        let since = relation.rd_firstRelfilelocatorSubid;
+        since
+    };
+    since_when(sequence, since) != 0
+}
+
+/// Whether this transaction has created a sequence. The caller has it locked for reading, at least.
+pub fn is_new(sequence: pg_sys::Oid) -> bool {
+    since_when(sequence, |relation| relation.rd_createSubid) != 0
+}
+
+/// The subtransaction that an entry of the relation cache names; 0 where it names none.
+fn since_when(
+    sequence: pg_sys::Oid,
+    read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
+) -> pg_sys::SubTransactionId {
     let lock = pg_sys::NoLock.cast_signed();
     // SAFETY: within a transaction, with a lock; null where the relation is gone. What is opened is closed.
     unsafe {
         let relation = pg_sys::try_relation_open(sequence, lock);
-        let Some(open) = relation.as_ref() else { return false };
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
-        let since = open.rd_firstRelfilenodeSubid;
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
-        let since = open.rd_firstRelfilelocatorSubid;
+        let Some(open) = relation.as_ref() else { return 0 };
+        let since = read(open);
         pg_sys::relation_close(relation, lock);
-        since != 0
+        since
     }
 }
 

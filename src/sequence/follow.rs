@@ -112,7 +112,8 @@ fn at_commit() {
 
 /// ALTER SEQUENCE has altered one.
 pub fn altered(of: Oid) {
-    if known::binding_of(of).is_none() {
+    // Where others have the table locked, no sequence that this transaction created has a row.
+    if (sequence::is_new(of) && !known::has_known_row(of)) || known::binding_of(of).is_none() {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));

@@ -161,6 +161,11 @@ pub fn may_have_row(sequence: Oid) -> bool {
     !matches!(row_at_once(sequence), Ok(None))
 }
 
+/// Whether a sequence is known to have a row, without a wait. Only within a transaction.
+pub fn has_known_row(sequence: Oid) -> bool {
+    matches!(row_at_once(sequence), Ok(Some(_)))
+}
+
 /// Whether the row of a sequence is still to be checked, as far as that is known without a wait. Only within a transaction.
 pub fn is_unchecked(sequence: Oid) -> bool {
     matches!(row_at_once(sequence), Ok(Some(Bound { is_checked: false, .. })))

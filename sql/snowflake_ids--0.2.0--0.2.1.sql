@@ -530,7 +530,7 @@ BEGIN
                 'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
                 'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
                 'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
-                'tell_other_servers', 'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
+                'tell_other_servers', 'tell_shared_tag', 'attach_shared', 'is_default_of', 'others_of_sequence', 'shared_sequence', 'tell_other_of_sequence', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -728,16 +728,29 @@ DECLARE
     most bigint;
     expression text;
     former text;
+    shared regclass;
 BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    IF NOT distributed THEN
+        shared := snowflake_ids_internal.shared_sequence(relation, "column");
+        IF shared IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator, sequence);
+            PERFORM snowflake_ids_internal.progress_end('attach');
+            RETURN;
+        END IF;
+    END IF;
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        -- The one that it has: of a parent's, where that was attached first.
+        tag := snowflake_ids_internal.tag_of_default(former);
+    END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
-        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
+        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
-    former := snowflake_ids_internal.default_of(relation, "column");
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
         propagation := snowflake_ids_internal.propagate('off');
@@ -931,7 +944,10 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
+            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
+                    s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
+                WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
+                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
     END IF;
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
@@ -1139,6 +1155,235 @@ BEGIN
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
             coalesce(stored >= terms.seqstart, false));
     END LOOP;
+END
+$$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other record;
+BEGIN
+    FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
+        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                    other.other_attribute, other.other, sequence),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = 'Widen that column first.';
+        END IF;
+        PERFORM snowflake_ids_internal.tell_other_of_sequence(sequence, other.other, other.other_attribute);
+    END LOOP;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE named (relation, number) AS (
+        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
+        UNION
+        SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+            AND d.refobjsubid > 0
+    ), used AS (
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+        FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
+        WHERE n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C"
+        UNION
+        SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
+    )
+    SELECT u.relation, u.attribute, u.type::regtype,
+        CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
+    ORDER BY 4, u.relation::text, u.attribute
+$$;
+CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
+$$;
+CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
+    WHERE snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of($1, $2), s.sequence)
+        AND (s.owner IS NULL OR snowflake_ids_internal.sequence_is_bound(s.sequence)
+            OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
+$$;
+CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+    most bigint;
+    obstacle record;
+    other record;
+    holders text;
+BEGIN
+    IF sequence COLLATE "C" <> 'redirect' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'Numbers of its own would come beside the column''s ids.',
+            HINT = format('Leave sequence => %L out, which binds the sequence.', sequence);
+    END IF;
+    FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, other.member, shared),
+                DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.',
+                    attribute, relation),
+                HINT = 'Give it the same default before, or drop its default.';
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    PERFORM snowflake_ids_internal.lock_relation(shared);
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
+    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
+    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
+        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is bound otherwise', shared),
+            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
+                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
+                ELSE 'It gives snowflake ids.' END,
+            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+    END IF;
+    IF kind COLLATE "C" = 'snowflake' THEN
+        PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute);
+    ELSE
+        FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) LOOP
+            PERFORM snowflake_ids_internal.tell_other_of_sequence(shared, other.other, other.other_attribute);
+        END LOOP;
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    highest := snowflake_ids_internal.highest_id(relation, attribute);
+    IF bound.sequence IS NULL THEN
+        -- One that ends where its type does is widened; its columns say where it ends then.
+        PERFORM snowflake_ids_internal.as_owner(shared,
+            format('ALTER SEQUENCE %s AS bigint', snowflake_ids_internal.qualified_name(shared)))
+        FROM pg_sequence s WHERE s.seqrelid = shared AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
+        IF obstacle.message IS NOT NULL THEN
+            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+        END IF;
+        PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(shared)) END;
+        PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
+    ELSIF bound.tag IS NOT NULL THEN
+        tag := bound.tag;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));
+    ELSE
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest,
+            snowflake_ids_internal.id_default(kind, NULL, generator));
+    END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
+        DETAIL = 'The column does not have it for itself.';
+    SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
+    FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
+        AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
+    IF holders IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, tag),
+            DETAIL = format('The tag is restricted. These roles have rights on the sequence: %s.', holders),
+            HINT = 'Grant them USAGE with snowflake_ids.segment_grant.';
+    END IF;
+END
+$$;
+DROP FUNCTION snowflake_ids_internal.tell_shared_tag(regclass, name, text);
+CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+    other_attribute name;
+    expression text := snowflake_ids_internal.id_default('segment', tag);
+BEGIN
+    SELECT d.adrelid, a.attname INTO other, other_attribute
+    FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
+            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
+        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
+    ORDER BY d.adrelid, d.adnum LIMIT 1;
+    IF FOUND THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
+                attribute, relation, other_attribute, other),
+            HINT = 'For ids of its own, attach it with a tag of another name.';
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.tell_other_of_sequence(sequence regclass, other regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = format('column "%s" of relation "%s" gets ids, too', attribute, other),
+        DETAIL = format('It takes them from sequence "%s".', sequence);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.others_of_sequence IS
+    'the columns outside of a table and those below it that use a sequence';
+COMMENT ON FUNCTION snowflake_ids_internal.is_default_of IS 'whether a default is nextval of a sequence, and nothing else';
+COMMENT ON FUNCTION snowflake_ids_internal.shared_sequence IS
+    'the sequence of a column''s default, where the column does not have it for itself; else null';
+COMMENT ON FUNCTION snowflake_ids_internal.attach_shared IS 'attaches a column by binding the sequence that it shares';
+COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
+    'a notice of another column that takes ids by the same default';
+COMMENT ON FUNCTION snowflake_ids_internal.tell_other_of_sequence IS 'a notice of another column that a sequence is for';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.others_of_sequence, snowflake_ids_internal.is_default_of,
+    snowflake_ids_internal.shared_sequence, snowflake_ids_internal.attach_shared, snowflake_ids_internal.tell_shared_tag,
+    snowflake_ids_internal.tell_other_of_sequence FROM PUBLIC;
+/* Who had the part "tags" attaches columns. Some may have been attached so that a number comes twice. */
+DO $$
+DECLARE
+    holder text;
+    found text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.others_of_sequence, snowflake_ids_internal.is_default_of, '
+            'snowflake_ids_internal.shared_sequence, snowflake_ids_internal.attach_shared, snowflake_ids_internal.tell_shared_tag, '
+            'snowflake_ids_internal.tell_other_of_sequence TO %s', holder);
+    END LOOP;
+    SELECT string_agg(format('column %I of table %s and of its parent %s', a.attname, i.inhrelid::regclass, i.inhparent::regclass), ', ')
+    INTO found
+    FROM pg_inherits AS i JOIN pg_attribute AS a ON a.attrelid = i.inhrelid AND a.attnum > 0
+        JOIN pg_attribute AS b ON b.attrelid = i.inhparent AND b.attname = a.attname
+        JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        JOIN pg_attrdef AS e ON e.adrelid = b.attrelid AND e.adnum = b.attnum
+    WHERE starts_with(pg_get_expr(d.adbin, d.adrelid), 'segment_nextval(') AND starts_with(pg_get_expr(e.adbin, e.adrelid), 'segment_nextval(')
+        AND pg_get_expr(d.adbin, d.adrelid) <> pg_get_expr(e.adbin, e.adrelid);
+    IF found IS NOT NULL THEN
+        RAISE NOTICE 'some columns have other segment tags than their parents, and may give the same ids' USING
+            DETAIL = format('These: %s.', found),
+            HINT = 'Where one sequence served both, attach the child with the tag of the parent.';
+    END IF;
+    SELECT string_agg(s.oid::regclass::text, ', ') INTO found
+    FROM pg_class AS s JOIN pg_sequence AS q ON q.seqrelid = s.oid
+    WHERE EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid JOIN pg_class AS c ON c.oid = f.adrelid
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
+                AND d.refobjid = 'pg_catalog.segment_nextval(text)'::regprocedure AND c.relnamespace = s.relnamespace)
+        AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid)
+        AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.deptype IN ('a', 'i', 'e'))
+        AND NOT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = s.oid);
+    IF found IS NOT NULL THEN
+        RAISE NOTICE 'some sequences belong to no column beside attached ones, and may give ids that tables have' USING
+            DETAIL = format('These: %s.', found),
+            HINT = 'Where functions or triggers call one for a column that was attached, bind it to the tag of that column with '
+                'snowflake_ids.bind_sequence.';
+    END IF;
 END
 $$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes

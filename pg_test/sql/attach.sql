@@ -237,3 +237,51 @@ SELECT snowflake_ids.attach('synonymous', 'id', kind => 'segment');
 DROP TABLE with_synonyms, synonymous;
 DROP ROLE adopter;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment \g /dev/null
+
+-- Tables that take numbers of one sequence, which none of them owns: it is bound once, and their defaults stay.
+CREATE SEQUENCE ledger AS integer;
+CREATE TABLE ar (id integer PRIMARY KEY DEFAULT nextval('ledger'), note text);
+CREATE TABLE ap (id bigint PRIMARY KEY DEFAULT nextval('ledger'), note text);
+INSERT INTO ar DEFAULT VALUES; INSERT INTO ap DEFAULT VALUES; INSERT INTO ap (id) VALUES (40);
+SELECT snowflake_ids.attach('ar', 'id', 'segment', sequence => 'keep');
+SELECT snowflake_ids.attach('ar', 'id', 'snowflake');
+SELECT snowflake_ids.attach('ap', 'id', 'snowflake');
+SELECT snowflake_ids.attach('ap', 'id', 'segment', 'entries');
+INSERT INTO ar DEFAULT VALUES RETURNING id, lastval(), currval('ledger');
+SELECT snowflake_ids.attach('ar', 'id', 'segment', 'others');
+SELECT snowflake_ids.attach('ar', 'id', 'segment');
+INSERT INTO ap DEFAULT VALUES RETURNING id;
+SELECT nextval('ledger');
+SELECT tag, max_value FROM snowflake_ids.segment WHERE tag IN ('entries', 'others', 'public.ledger', 'public.ar', 'public.ap');
+DROP SEQUENCE ledger;
+SELECT snowflake_ids.detach('ar', 'id');
+SELECT snowflake_ids.unbind_sequence('ledger');
+INSERT INTO ar DEFAULT VALUES RETURNING id;
+DROP TABLE ar, ap;
+DROP SEQUENCE ledger;
+
+-- One that a single column takes numbers of, and does not own: others may call it by its name.
+CREATE SEQUENCE jobs_id_seq;
+CREATE TABLE jobs (id bigint PRIMARY KEY DEFAULT nextval('jobs_id_seq'), note text);
+CREATE FUNCTION next_job() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('jobs_id_seq')$$;
+INSERT INTO jobs SELECT FROM generate_series(1, 3);
+SELECT snowflake_ids.attach('jobs', 'id', 'segment', 'jobs');
+INSERT INTO jobs DEFAULT VALUES RETURNING id;
+INSERT INTO jobs VALUES (next_job()) RETURNING id;
+INSERT INTO jobs DEFAULT VALUES RETURNING id;
+DROP TABLE jobs; DROP FUNCTION next_job; DROP SEQUENCE jobs_id_seq;
+
+-- A parent, and then its child by itself, in either order.
+CREATE TABLE parent (id bigserial PRIMARY KEY, note text);
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent DEFAULT VALUES; INSERT INTO child DEFAULT VALUES;
+SELECT snowflake_ids.attach('parent', 'id', 'segment');
+SELECT snowflake_ids.attach('child', 'id', 'segment');
+INSERT INTO parent DEFAULT VALUES RETURNING id; INSERT INTO child DEFAULT VALUES RETURNING id, lastval(), currval('parent_id_seq');
+SELECT snowflake_ids.detach('parent', 'id');
+SELECT snowflake_ids.segment_drop('public.parent');
+SELECT snowflake_ids.attach('child', 'id', 'segment');
+SELECT snowflake_ids.attach('parent', 'id', 'segment');
+INSERT INTO parent DEFAULT VALUES RETURNING id; INSERT INTO child DEFAULT VALUES RETURNING id, lastval(), currval('parent_id_seq');
+SELECT tableoid::regclass, id FROM parent ORDER BY id;
+DROP TABLE parent, child;

@@ -445,14 +445,16 @@ CREATE TABLE owner_of (id bigserial PRIMARY KEY, other bigint DEFAULT nextval('o
 CREATE TABLE heir () INHERITS (owner_of);
 CREATE TABLE borrower (id bigint DEFAULT nextval('owner_of_id_seq'), note text DEFAULT 'n' || nextval('owner_of_id_seq'));
 SELECT snowflake_ids.attach('owner_of', 'id', 'segment');
-INSERT INTO borrower DEFAULT VALUES RETURNING id, note, segment_currval('public.owner_of');
+INSERT INTO borrower DEFAULT VALUES RETURNING id, note, segment_currval('public.owner_of_id_seq');
 SELECT snowflake_ids.detach('owner_of', 'id');
+SELECT snowflake_ids.unbind_sequence('owner_of_id_seq');
 CREATE DOMAIN small_number AS integer;
 CREATE TABLE narrow_borrower (id small_number DEFAULT nextval('owner_of_id_seq'));
 SELECT snowflake_ids.attach('owner_of', 'id');
 \echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.attach('owner_of', 'id', 'segment');
 \echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.unbind_sequence('owner_of_id_seq');
 SELECT snowflake_ids.attach('owner_of', 'id', sequence => 'keep');
 SELECT count(*) FROM snowflake_ids.sequence_binding WHERE sequence = 'owner_of_id_seq'::regclass;
 CREATE TABLE integers (id serial PRIMARY KEY);

@@ -104,7 +104,7 @@ mod snowflake_ids_internal {
         ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
     }
 
-    /// The tag that a default names; null where it is gone. Found by writing every tag's default: text that a user wrote is
+    /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a user wrote is
     /// not taken apart. The user that attaches a column need see no other tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
@@ -136,7 +136,8 @@ extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["at
 extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks"]);
 extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
-extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["attach_changes"]);
+extension_sql_file!("attach/shared.sql", name = "attach_shared", requires = ["attach_changes"]);
+extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["attach_shared"]);
 extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",

@@ -146,8 +146,10 @@ static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.regist
 
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag
-     FROM snowflake_ids_internal.registry_reached AS r, snowflake_ids_internal.function_of('segment') AS f
-     WHERE convert_to(snowflake_ids_internal.call_with(f, r.tag), getdatabaseencoding()) = $1",
+     FROM snowflake_ids_internal.registry_reached AS r,
+         (SELECT f, convert_from($1, getdatabaseencoding()) AS written FROM snowflake_ids_internal.function_of('segment') AS f) AS d
+     WHERE r.tag = replace(substr(d.written, length(d.f) + 3, greatest(length(d.written) - length(d.f) - 10, 0)), $$''$$, $$'$$) COLLATE \"C\"
+         AND snowflake_ids_internal.call_with(d.f, r.tag) COLLATE \"C\" = d.written",
     &[BYTEAOID],
 );
 

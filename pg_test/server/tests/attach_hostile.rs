@@ -130,7 +130,7 @@ const ATTACKS: &[(&str, &str)] = &[
     (
         "a sequence that looks like the column's",
         "create table hostile.t (id bigserial, note text);
-         alter sequence hostile.t_id_seq owned by none;
+         alter sequence hostile.t_id_seq owned by none; alter table hostile.t alter column id drop default;
          alter sequence hostile.t_id_seq rename to s;
          create view hostile.t_id_seq as
              select hostile.evil(1) as last_value, hostile.evil_check(1) as is_called",

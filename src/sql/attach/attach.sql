@@ -43,16 +43,29 @@ DECLARE
     most bigint;
     expression text;
     former text;
+    shared regclass;
 BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    IF NOT distributed THEN
+        shared := snowflake_ids_internal.shared_sequence(relation, "column");
+        IF shared IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator, sequence);
+            PERFORM snowflake_ids_internal.progress_end('attach');
+            RETURN;
+        END IF;
+    END IF;
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        -- The one that it has: of a parent's, where that was attached first.
+        tag := snowflake_ids_internal.tag_of_default(former);
+    END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
-        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
+        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
-    former := snowflake_ids_internal.default_of(relation, "column");
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
         propagation := snowflake_ids_internal.propagate('off');
@@ -125,7 +138,10 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
+            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
+                    s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
+                WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
+                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
     END IF;
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');

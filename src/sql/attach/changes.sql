@@ -147,33 +147,15 @@ RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other record;
 BEGIN
-    FOR other IN
-        WITH RECURSIVE used AS (
-            SELECT f.adrelid::regclass AS relation, a.attname AS attribute, a.atttypid AS type
-            FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
-                JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
-            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence
-                AND (f.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(check_others_of_sequence.relation))
-                    OR a.attname <> check_others_of_sequence.attribute COLLATE "C")
-            UNION
-            SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
-        )
-        SELECT u.relation, u.attribute, u.type::regtype AS type,
-            CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 END AS most
-        FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
-        ORDER BY most NULLS LAST, u.relation::text, u.attribute
-    LOOP
+    FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
         IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
-                    other.attribute, other.relation, sequence),
+                    other.other_attribute, other.other, sequence),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
-                HINT = 'Attach with sequence => ''keep'', which leaves the sequence its own numbers, or widen that column first.';
+                HINT = 'Widen that column first.';
         END IF;
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.attribute, other.relation),
-            DETAIL = format('Its default takes them from sequence "%s".', sequence),
-            HINT = 'To leave it as it is, attach with sequence => ''keep''.';
+        PERFORM snowflake_ids_internal.tell_other_of_sequence(sequence, other.other, other.other_attribute);
     END LOOP;
 END
 $$;

@@ -86,17 +86,20 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_other_servers IS
     'a notice of what other servers of a registry may do that was raised';
 
 -- By a name that was made up, that is: a caller that names a tag means it.
-CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, expression text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other regclass;
     other_attribute name;
+    expression text := snowflake_ids_internal.id_default('segment', tag);
 BEGIN
     SELECT d.adrelid, a.attname INTO other, other_attribute
     FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
         JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
             ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
         AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
     ORDER BY d.adrelid, d.adnum LIMIT 1;
@@ -110,3 +113,13 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
     'a notice of another column that takes ids by the same default';
+
+CREATE FUNCTION snowflake_ids_internal.tell_other_of_sequence(sequence regclass, other regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = format('column "%s" of relation "%s" gets ids, too', attribute, other),
+        DETAIL = format('It takes them from sequence "%s".', sequence);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_other_of_sequence IS 'a notice of another column that a sequence is for';

@@ -1,0 +1,137 @@
+-- A sequence that a column does not have for itself: others take numbers of it, too. It is bound, and the columns keep their defaults,
+-- so that all of them, nextval by name and the functions that call it draw from the same ids.
+
+-- Columns outside of a tree of tables that take numbers of a sequence by default, or own it, and the highest number that they hold.
+CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE named (relation, number) AS (
+        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
+        UNION
+        SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+            AND d.refobjsubid > 0
+    ), used AS (
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+        FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
+        WHERE n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C"
+        UNION
+        SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
+    )
+    SELECT u.relation, u.attribute, u.type::regtype,
+        CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
+    ORDER BY 4, u.relation::text, u.attribute
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.others_of_sequence IS
+    'the columns outside of a table and those below it that use a sequence';
+
+-- As the server writes a default of nextval.
+CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.is_default_of IS 'whether a default is nextval of a sequence, and nothing else';
+
+-- One that is bound already has its terms; of one that no column owns, others may call nextval by its name.
+CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
+    WHERE snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of($1, $2), s.sequence)
+        AND (s.owner IS NULL OR snowflake_ids_internal.sequence_is_bound(s.sequence)
+            OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.shared_sequence IS
+    'the sequence of a column''s default, where the column does not have it for itself; else null';
+
+CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+    most bigint;
+    obstacle record;
+    other record;
+    holders text;
+BEGIN
+    IF sequence COLLATE "C" <> 'redirect' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'Numbers of its own would come beside the column''s ids.',
+            HINT = format('Leave sequence => %L out, which binds the sequence.', sequence);
+    END IF;
+    FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, other.member, shared),
+                DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.',
+                    attribute, relation),
+                HINT = 'Give it the same default before, or drop its default.';
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    PERFORM snowflake_ids_internal.lock_relation(shared);
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
+    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
+    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
+        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is bound otherwise', shared),
+            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
+                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
+                ELSE 'It gives snowflake ids.' END,
+            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+    END IF;
+    IF kind COLLATE "C" = 'snowflake' THEN
+        PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute);
+    ELSE
+        FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) LOOP
+            PERFORM snowflake_ids_internal.tell_other_of_sequence(shared, other.other, other.other_attribute);
+        END LOOP;
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    highest := snowflake_ids_internal.highest_id(relation, attribute);
+    IF bound.sequence IS NULL THEN
+        -- One that ends where its type does is widened; its columns say where it ends then.
+        PERFORM snowflake_ids_internal.as_owner(shared,
+            format('ALTER SEQUENCE %s AS bigint', snowflake_ids_internal.qualified_name(shared)))
+        FROM pg_sequence s WHERE s.seqrelid = shared AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
+        IF obstacle.message IS NOT NULL THEN
+            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+        END IF;
+        PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(shared)) END;
+        PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
+    ELSIF bound.tag IS NOT NULL THEN
+        tag := bound.tag;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));
+    ELSE
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest,
+            snowflake_ids_internal.id_default(kind, NULL, generator));
+    END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
+        DETAIL = 'The column does not have it for itself.';
+    SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
+    FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
+        AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
+    IF holders IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, tag),
+            DETAIL = format('The tag is restricted. These roles have rights on the sequence: %s.', holders),
+            HINT = 'Grant them USAGE with snowflake_ids.segment_grant.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_shared IS 'attaches a column by binding the sequence that it shares';

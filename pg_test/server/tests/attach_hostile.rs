@@ -389,3 +389,30 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
     }
     Ok(())
 }
+
+/// A default may name a sequence of anybody's. A superuser who attaches the column does not bind that for its owner.
+#[test]
+fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut superuser = server.session()?;
+    superuser.batch_execute(
+        "create role victim; create role tenant; create schema v authorization victim; create schema t authorization tenant;
+         grant usage on schema v to tenant;
+         set role victim; create sequence v.numbers; create sequence v.bound; reset role;
+         select snowflake_ids.bind_sequence('v.bound', 'segment', 'bound');
+         set role tenant;
+         create table t.of_numbers (id bigint primary key default nextval('v.numbers'));
+         create table t.of_bound (id bigint primary key default nextval('v.bound')); insert into t.of_bound values (1000000);
+         create table t.of_tag (id bigint primary key default segment_nextval('bound')); insert into t.of_tag values (1000000);
+         reset role; select snowflake_ids.attach('t.of_tag', 'id', 'segment')",
+    )?;
+    for (table, sequence) in [("of_numbers", "numbers"), ("of_bound", "bound")] {
+        let attach = format!("select snowflake_ids.attach('t.{table}', 'id', 'segment')");
+        let error = sql::error(&mut superuser, &attach)?;
+        let message = format!("sequence \"v.{sequence}\" is not the table owner's to bind");
+        sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
+    }
+    let numbers = superuser.query_one("select nextval('v.numbers'), nextval('v.bound')", &[])?;
+    assert_eq!((numbers.get::<_, i64>(0), numbers.get::<_, i64>(1)), (1, 1));
+    Ok(())
+}

@@ -58,8 +58,9 @@ BEGIN
     END IF;
     former := snowflake_ids_internal.default_of(relation, "column");
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- The one that it has: of a parent's, where that was attached first.
-        tag := snowflake_ids_internal.tag_of_default(former);
+        -- That of its parent, which was attached first: one sequence served both. Of no other table, whose owner may be another role.
+        SELECT snowflake_ids_internal.tag_of_default(former) INTO tag FROM pg_inherits i
+        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C";
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);

@@ -77,6 +77,13 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
     PERFORM snowflake_ids_internal.lock_relation(shared);
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence "%s" is not the table owner''s to bind', shared),
+            DETAIL = format('Column "%s" of relation "%s" takes numbers of it, and others do.', attribute, relation),
+            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
+    END IF;
     SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
     FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b

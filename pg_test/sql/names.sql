@@ -70,6 +70,8 @@ CREATE TABLE foreign_numbers (id bigint DEFAULT nextval('other.numbers'), note t
 ALTER TABLE foreign_numbers OWNER TO user_of_it;
 SELECT nextval('other.numbers');
 SELECT snowflake_ids.attach('foreign_numbers', 'id', 'segment');
+ALTER TABLE foreign_numbers ALTER COLUMN id DROP DEFAULT;
+SELECT snowflake_ids.attach('foreign_numbers', 'id', 'segment');
 INSERT INTO foreign_numbers DEFAULT VALUES RETURNING id;
 SELECT nextval('other.numbers');
 

@@ -522,7 +522,7 @@ BEGIN
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
                 'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'check_room_above', 'check_uses', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
@@ -733,6 +733,10 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.check_uses(relation, "column", kind);
+    END IF;
     IF NOT distributed THEN
         shared := snowflake_ids_internal.shared_sequence(relation, "column");
         IF shared IS NOT NULL THEN
@@ -741,7 +745,6 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    former := snowflake_ids_internal.default_of(relation, "column");
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         -- That of its parent, which was attached first: one sequence served both. Of no other table, whose owner may be another role.
         SELECT snowflake_ids_internal.tag_of_default(former) INTO tag FROM pg_inherits i
@@ -1351,6 +1354,135 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_other_of_sequence IS 'a notice o
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.others_of_sequence, snowflake_ids_internal.is_default_of,
     snowflake_ids_internal.shared_sequence, snowflake_ids_internal.attach_shared, snowflake_ids_internal.tell_shared_tag,
     snowflake_ids_internal.tell_other_of_sequence FROM PUBLIC;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_column pg_attribute;
+BEGIN
+    SELECT * INTO found_column FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+    ELSIF found_column.atttypid <> 'bigint'::regtype
+        AND NOT (kind COLLATE "C" = 'segment' AND found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype)) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
+            DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
+            HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
+                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
+                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
+                || ' Or attach it with kind => ''segment''.'
+                ELSE 'Attach a column of type bigint.' END;
+    ELSIF found_column.attgenerated <> '' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17 a partition has part in its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'It cannot be dropped from one partition alone.',
+            HINT = 'Attach the partitioned table.';
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    members regclass[] := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+    most bigint := CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.column_maximum(relation, attribute)
+        ELSE 9223372036854775807 END;
+    other record;
+BEGIN
+    SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
+    FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
+    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is a foreign key', attribute, other.member),
+            DETAIL = format('Its values are those of table %s.', other.of),
+            HINT = 'Attach the column that it refers to.';
+    END IF;
+    SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
+    FROM unnest(members) b, pg_attribute a, pg_attrdef f, pg_depend d, pg_class s
+    WHERE a.attrelid = b AND a.attname = attribute COLLATE "C" AND f.adrelid = b AND f.adnum = a.attnum
+        AND d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+        AND s.relkind = 'S' AND NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('default of column "%s" of relation "%s" is more than a number of a sequence', attribute, other.member),
+            DETAIL = format('It is %s.', other.expression),
+            HINT = 'Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.';
+    END IF;
+    FOR other IN
+        SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
+            CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END AS most
+        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
+            JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
+            JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
+        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members) AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+        ORDER BY 1, 2
+    LOOP
+        CONTINUE WHEN other.most >= most;
+        IF kind COLLATE "C" = 'snowflake' THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" refers to the column, and cannot hold its ids', other.attribute, other.relation),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
+        END IF;
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
+            HINT = 'Widen it before ids come so far.';
+    END LOOP;
+    FOR other IN
+        SELECT c.conname, c.conrelid::regclass AS relation, pg_get_constraintdef(c.oid) AS definition
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
+        WHERE c.contype = 'c' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND c.coninhcount = 0
+        ORDER BY 2, 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
+            DETAIL = left(other.definition, 1000);
+    END LOOP;
+    FOR other IN
+        SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
+        FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
+            JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
+        -- For each row, before an INSERT.
+        WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
+        ORDER BY 2, 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" has no default, and may be filled by trigger "%s"', attribute, other.relation,
+                other.tgname),
+            DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
+            HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
+                kind);
+    END LOOP;
+    IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
+            WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
+        AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
+    THEN
+        RAISE NOTICE USING
+            MESSAGE = format('relation "%s" has partitions by ranges of the column, and none for all ids to come', relation),
+            HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_uses IS
+    'fails where a column''s use does not go with the ids to come, and names what may not';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.check_uses FROM PUBLIC;
 /* Who had the part "tags" attaches columns. Some may have been attached so that a number comes twice. */
 DO $$
 DECLARE
@@ -1363,7 +1495,7 @@ BEGIN
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.others_of_sequence, snowflake_ids_internal.is_default_of, '
             'snowflake_ids_internal.shared_sequence, snowflake_ids_internal.attach_shared, snowflake_ids_internal.tell_shared_tag, '
-            'snowflake_ids_internal.tell_other_of_sequence TO %s', holder);
+            'snowflake_ids_internal.tell_other_of_sequence, snowflake_ids_internal.check_uses TO %s', holder);
     END LOOP;
     SELECT string_agg(format('column %I of table %s and of its parent %s', a.attname, i.inhrelid::regclass, i.inhparent::regclass), ', ')
     INTO found

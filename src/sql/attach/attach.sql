@@ -48,6 +48,10 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.check_uses(relation, "column", kind);
+    END IF;
     IF NOT distributed THEN
         shared := snowflake_ids_internal.shared_sequence(relation, "column");
         IF shared IS NOT NULL THEN
@@ -56,7 +60,6 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    former := snowflake_ids_internal.default_of(relation, "column");
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         -- That of its parent, which was attached first: one sequence served both. Of no other table, whose owner may be another role.
         SELECT snowflake_ids_internal.tag_of_default(former) INTO tag FROM pg_inherits i

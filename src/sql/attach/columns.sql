@@ -14,7 +14,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its part
 
 CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE a.atttypid WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    SELECT CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
     FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';

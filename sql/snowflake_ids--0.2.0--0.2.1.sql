@@ -1526,6 +1526,20 @@ BEGIN
     END IF;
 END
 $$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
+        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
+        'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
+        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
+        'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
+            FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
+    FROM snowflake_ids.status AS s,
+         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
+                 string_agg(server, ',' ORDER BY position) AS server
+          FROM snowflake_ids.registry_server) AS r
+$$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

@@ -128,6 +128,20 @@ pub struct Report {
     /// The database whose own table its worker id is leased from, where no registry on another server leases it.
     #[serde(default)]
     pub leased_from: Option<String>,
+    /// The registry that gave no answer when it was asked last.
+    #[serde(default)]
+    pub failure: Option<Failure>,
+}
+
+/// A registry that gave a node no answer when it was asked last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Failure {
+    /// What the node calls it.
+    pub server: String,
+    /// When that was.
+    pub at: Option<String>,
+    /// Why.
+    pub error: Option<String>,
 }
 
 /// What is shown of a node.
@@ -200,6 +214,16 @@ pub enum Problem {
         /// What that has seen.
         others: String,
     },
+    /// The registry gives it nothing, and it goes on with what it has.
+    #[error("registry \"{server}\" failed when it asked last, at {at}: {error}")]
+    Failing {
+        /// What it calls the registry.
+        server: String,
+        /// When it asked.
+        at: String,
+        /// Why.
+        error: String,
+    },
     /// It issues nothing yet.
     #[error("it has no worker id: {0}")]
     Without(String),
@@ -216,7 +240,7 @@ pub enum Problem {
 impl Problem {
     /// Whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_) | Self::Shared { .. } | Self::Elsewhere(_))
+        matches!(self, Self::Without(_) | Self::Shared { .. } | Self::Elsewhere(_) | Self::Failing { .. })
     }
 }
 
@@ -290,6 +314,10 @@ fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>)
     }
     if report.registry.is_none() && node.group_id != 0 {
         return Some(Problem::Unregistered);
+    }
+    if let Some(Failure { server, at, error }) = report.failure.clone() {
+        let or_not = |text: Option<String>| text.unwrap_or_else(|| "a time that is not known".to_owned());
+        return Some(Problem::Failing { server, at: or_not(at), error: error.unwrap_or_default() });
     }
     if let Some(database) = report.leased_from.clone().filter(|_| report.registry.is_some()) {
         return Some(Problem::Elsewhere(database));

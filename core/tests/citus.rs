@@ -107,6 +107,14 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
     let of_nobody = edited(&edited(&node(2, 2), "\"main\"", "\"its own\""), "\"citus_coordinator\"", "null");
     let cases = [
         (Node { is_active: false, ..node(2, 2) }, "not active"),
+        (
+            edited(
+                &node(2, 2),
+                "\"ready\"",
+                r#""ready", "failure": {"server": "ids", "at": "2026-11-25", "error": "it was set back"}"#,
+            ),
+            "registry \"ids\" failed when it asked last, at 2026-11-25: it was set back",
+        ),
         (silent, "cannot be asked: connection refused"),
         (Node { version: Some(String::new()), report: None, ..node(2, 2) }, "not created"),
         (

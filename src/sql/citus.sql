@@ -26,7 +26,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
         'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
         'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
-        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END)::text
+        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
+        'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
+            FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
          (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
                  string_agg(server, ',' ORDER BY position) AS server

@@ -392,3 +392,20 @@ fn the_call_looks_at_what_nodes_do_meanwhile() -> Result<()> {
     client.batch_execute(&format!("begin; {USE_CITUS}; commit"))?;
     well(&mut client, 2)
 }
+
+/// A worker that cannot connect to the coordinator goes on with the ids that it has: nothing else tells of it.
+#[test]
+fn a_worker_whose_registry_fails_is_told_of() -> Result<()> {
+    let cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    cluster.workers[0].reload("citus.node_conninfo", "sslmode=require")?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    worker.batch_execute("set snowflake_ids.segment_wait_timeout = '1s'")?;
+    ensure!(worker.batch_execute("select segment_nextval('t')").is_err());
+    let problems = citus::problems(&mut client)?;
+    let problem = problems[&2].as_ref().with_context(|| format!("{problems:?}"))?;
+    ensure!(problem.starts_with("registry \"citus_coordinator\" failed when it asked last"), "{problem}");
+    ensure!(problem.contains("does not support SSL"), "{problem}");
+    Ok(())
+}

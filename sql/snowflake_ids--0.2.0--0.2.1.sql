@@ -1400,10 +1400,10 @@ DECLARE
 BEGIN
     SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
     FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
-    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] LIMIT 1;
+    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND NOT a.atthasdef AND a.attidentity = '' LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" is a foreign key', attribute, other.member),
+            MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
             DETAIL = format('Its values are those of table %s.', other.of),
             HINT = 'Attach the column that it refers to.';
     END IF;
@@ -1539,6 +1539,42 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
          (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
                  string_agg(server, ',' ORDER BY position) AS server
           FROM snowflake_ids.registry_server) AS r
+$$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
+    member regclass;
+    looked_at bigint := 0;
+    stored bigint;
+    numbered bigint;
+    tagged bigint;
+BEGIN
+    FOREACH member IN ARRAY members LOOP
+        PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
+        BEGIN
+            stored := greatest(stored,
+                snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
+        EXCEPTION WHEN undefined_function THEN
+            -- What an index computes is planned with it.
+            RAISE undefined_function USING
+                MESSAGE = SQLERRM,
+                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
+                    (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
+                     WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
+                HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
+        END;
+        looked_at := looked_at + 1;
+    END LOOP;
+    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
+    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
+    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b) tags
+    WHERE t IS NOT NULL;
+    RETURN greatest(stored, numbered, tagged, 0);
+END
 $$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */

@@ -5333,10 +5333,10 @@ DECLARE
 BEGIN
     SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
     FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
-    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] LIMIT 1;
+    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND NOT a.atthasdef AND a.attidentity = '' LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" is a foreign key', attribute, other.member),
+            MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
             DETAIL = format('Its values are those of table %s.', other.of),
             HINT = 'Attach the column that it refers to.';
     END IF;
@@ -5588,8 +5588,18 @@ DECLARE
 BEGIN
     FOREACH member IN ARRAY members LOOP
         PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
-        stored := greatest(stored,
-            snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
+        BEGIN
+            stored := greatest(stored,
+                snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
+        EXCEPTION WHEN undefined_function THEN
+            -- What an index computes is planned with it.
+            RAISE undefined_function USING
+                MESSAGE = SQLERRM,
+                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
+                    (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
+                     WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
+                HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
+        END;
         looked_at := looked_at + 1;
     END LOOP;
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered

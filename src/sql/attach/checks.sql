@@ -196,10 +196,10 @@ DECLARE
 BEGIN
     SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
     FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
-    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] LIMIT 1;
+    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND NOT a.atthasdef AND a.attidentity = '' LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" is a foreign key', attribute, other.member),
+            MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
             DETAIL = format('Its values are those of table %s.', other.of),
             HINT = 'Attach the column that it refers to.';
     END IF;

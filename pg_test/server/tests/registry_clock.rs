@@ -3,12 +3,15 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, NAME, node, refused_with, said};
+use snowflake_ids_server_tests::cluster::{
+    Cluster, JOIN, NAME, node, refused_with, said, wait_as_long_as_it_takes, wait_at_most,
+};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{next, settled, take};
 use snowflake_ids_server_tests::snowflakes::{self, NEAR, now, refused, seconds, status, time};
 use snowflake_ids_server_tests::{Builder, Shutdown, ids, sql, wait};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
 
@@ -196,12 +199,14 @@ fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {
     let row = "select (period, max_id, version)::text from snowflake_ids.segment where tag = 't'";
     let before: String = sql::one(&mut there, row)?;
     cluster.registry.set_clock("+9d")?;
+    wait_at_most(&mut client, Duration::from_millis(1500))?;
     let (more, refused) = refused_with(&mut client, "t", &["the clock of this server shows"])?;
     assert!(refused.hint().is_some_and(|hint| hint.contains("segment_set('t', id, true)")), "{refused:?}");
     let mut there = cluster.registry.connect("postgres")?;
     assert_eq!(sql::one::<String>(&mut there, row)?, before);
     taken.extend(more);
     cluster.registry.set_clock("+0")?;
+    wait_as_long_as_it_takes(&mut client)?;
     taken.extend(take(&mut client, "t", 50)?);
     ids::dense(taken)
 }

@@ -5395,7 +5395,7 @@ BEGIN
                 other.tgname),
             DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
             HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
-                kind);
+                left(kind, 128));
     END LOOP;
     IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
             WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
@@ -6117,7 +6117,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
             DETAIL = 'Numbers of its own would come beside the column''s ids.',
-            HINT = format('Leave sequence => %L out, which binds the sequence.', sequence);
+            HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
     END IF;
     FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
         IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
@@ -6190,7 +6190,7 @@ BEGIN
         AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
     IF holders IS NOT NULL THEN
         RAISE NOTICE USING
-            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, tag),
+            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, left(tag, 128)),
             DETAIL = format('The tag is restricted. These roles have rights on the sequence: %s.', holders),
             HINT = 'Grant them USAGE with snowflake_ids.segment_grant.';
     END IF;

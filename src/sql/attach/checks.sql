@@ -258,7 +258,7 @@ BEGIN
                 other.tgname),
             DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
             HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
-                kind);
+                left(kind, 128));
     END LOOP;
     IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
             WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)

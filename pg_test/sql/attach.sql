@@ -315,9 +315,11 @@ SELECT snowflake_ids.attach('filled', 'id', 'segment');
 DROP TABLE filled; DROP FUNCTION fill;
 -- An index whose function finds another one by the search_path of whoever calls it.
 CREATE FUNCTION inner_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT $1';
-CREATE FUNCTION outer_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN inner_one($1); END';
+CREATE FUNCTION outer_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1; END';
 CREATE TABLE indexed (id bigserial PRIMARY KEY, note bigint);
 CREATE INDEX indexed_by_it ON indexed (outer_one(1));
+-- Since Postgres 17 it would not be found when the index is made either.
+CREATE OR REPLACE FUNCTION outer_one(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN inner_one($1); END';
 SELECT snowflake_ids.attach('indexed', 'id', 'segment');
 ALTER FUNCTION outer_one(bigint) SET search_path = public, pg_temp;
 SELECT snowflake_ids.attach('indexed', 'id', 'segment');

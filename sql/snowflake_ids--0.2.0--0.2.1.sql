@@ -522,7 +522,7 @@ BEGIN
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
                 'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'check_uses', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
@@ -746,12 +746,15 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Of no other table, whose owner may be another role.
-        SELECT snowflake_ids_internal.tag_of_default(former) INTO tag FROM pg_inherits i
-        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C";
+        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        SELECT t.tag INTO tag
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
+        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
+            AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag);
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(relation, tag);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
@@ -1192,7 +1195,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ), used AS (
         SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
-        WHERE n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C"
+            JOIN pg_class c ON c.oid = n.relation
+        WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
+            -- Any role may name a sequence in a default, by its oid.
+            AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
         UNION
         SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
     )
@@ -1285,7 +1291,10 @@ BEGIN
         END IF;
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(shared)) END;
+        IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+            tag := snowflake_ids_internal.default_tag(shared);
+            PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
+        END IF;
         PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
     ELSIF bound.tag IS NOT NULL THEN
         tag := bound.tag;
@@ -1482,50 +1491,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_uses IS
     'fails where a column''s use does not go with the ids to come, and names what may not';
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.check_uses FROM PUBLIC;
-/* Who had the part "tags" attaches columns. Some may have been attached so that a number comes twice. */
-DO $$
-DECLARE
-    holder text;
-    found text;
-BEGIN
-    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
-        FROM pg_proc AS p, aclexplode(p.proacl) AS a
-        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
-    LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.others_of_sequence, snowflake_ids_internal.is_default_of, '
-            'snowflake_ids_internal.shared_sequence, snowflake_ids_internal.attach_shared, snowflake_ids_internal.tell_shared_tag, '
-            'snowflake_ids_internal.tell_other_of_sequence, snowflake_ids_internal.check_uses TO %s', holder);
-    END LOOP;
-    SELECT string_agg(format('column %I of table %s and of its parent %s', a.attname, i.inhrelid::regclass, i.inhparent::regclass), ', ')
-    INTO found
-    FROM pg_inherits AS i JOIN pg_attribute AS a ON a.attrelid = i.inhrelid AND a.attnum > 0
-        JOIN pg_attribute AS b ON b.attrelid = i.inhparent AND b.attname = a.attname
-        JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-        JOIN pg_attrdef AS e ON e.adrelid = b.attrelid AND e.adnum = b.attnum
-    WHERE starts_with(pg_get_expr(d.adbin, d.adrelid), 'segment_nextval(') AND starts_with(pg_get_expr(e.adbin, e.adrelid), 'segment_nextval(')
-        AND pg_get_expr(d.adbin, d.adrelid) <> pg_get_expr(e.adbin, e.adrelid);
-    IF found IS NOT NULL THEN
-        RAISE NOTICE 'some columns have other segment tags than their parents, and may give the same ids' USING
-            DETAIL = format('These: %s.', found),
-            HINT = 'Where one sequence served both, attach the child with the tag of the parent.';
-    END IF;
-    SELECT string_agg(s.oid::regclass::text, ', ') INTO found
-    FROM pg_class AS s JOIN pg_sequence AS q ON q.seqrelid = s.oid
-    WHERE EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid JOIN pg_class AS c ON c.oid = f.adrelid
-            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
-                AND d.refobjid = 'pg_catalog.segment_nextval(text)'::regprocedure AND c.relnamespace = s.relnamespace)
-        AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid)
-        AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.deptype IN ('a', 'i', 'e'))
-        AND NOT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = s.oid);
-    IF found IS NOT NULL THEN
-        RAISE NOTICE 'some sequences belong to no column beside attached ones, and may give ids that tables have' USING
-            DETAIL = format('These: %s.', found),
-            HINT = 'Where functions or triggers call one for a column that was attached, bind it to the tag of that column with '
-                'snowflake_ids.bind_sequence.';
-    END IF;
-END
-$$;
 /* Functions that changed. */
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1576,6 +1541,113 @@ BEGIN
     RETURN greatest(stored, numbered, tagged, 0);
 END
 $$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
+        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
+            AND string_to_array(p.privileges, ',') && ARRAY['UPDATE', 'OWNER'])
+$$;
+CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = check_unnamed_tag.tag COLLATE "C")
+        AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
+    THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('segment tag "%s" is not the owner''s to move', left(tag, 128)),
+            DETAIL = format('It exists, and is called as "%s" is, whose owner has no privilege UPDATE on it.', relation),
+            HINT = 'If it is meant, name the tag; else name another one.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.may_move_tag IS 'whether a role may move a tag';
+COMMENT ON FUNCTION snowflake_ids_internal.check_unnamed_tag IS
+    'fails where a tag that was not named exists, and the owner of a relation may not move it';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.check_uses, snowflake_ids_internal.may_move_tag,
+    snowflake_ids_internal.check_unnamed_tag FROM PUBLIC;
+/* Who had the part "tags" attaches columns. Some may have been attached so that a number comes twice. */
+DO $$
+DECLARE
+    holder text;
+    found text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.others_of_sequence, snowflake_ids_internal.is_default_of, '
+            'snowflake_ids_internal.shared_sequence, snowflake_ids_internal.attach_shared, snowflake_ids_internal.tell_shared_tag, '
+            'snowflake_ids_internal.tell_other_of_sequence, snowflake_ids_internal.check_uses, '
+            'snowflake_ids_internal.may_move_tag, snowflake_ids_internal.check_unnamed_tag TO %s', holder);
+    END LOOP;
+    SELECT string_agg(format('column %I of table %s and of its parent %s', a.attname, i.inhrelid::regclass, i.inhparent::regclass), ', ')
+    INTO found
+    FROM pg_inherits AS i JOIN pg_attribute AS a ON a.attrelid = i.inhrelid AND a.attnum > 0
+        JOIN pg_attribute AS b ON b.attrelid = i.inhparent AND b.attname = a.attname
+        JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        JOIN pg_attrdef AS e ON e.adrelid = b.attrelid AND e.adnum = b.attnum
+    WHERE starts_with(pg_get_expr(d.adbin, d.adrelid), 'segment_nextval(') AND starts_with(pg_get_expr(e.adbin, e.adrelid), 'segment_nextval(')
+        AND pg_get_expr(d.adbin, d.adrelid) <> pg_get_expr(e.adbin, e.adrelid);
+    IF found IS NOT NULL THEN
+        RAISE NOTICE 'some columns have other segment tags than their parents, and may give the same ids' USING
+            DETAIL = format('These: %s.', found),
+            HINT = 'Where one sequence served both, attach the child with the tag of the parent.';
+    END IF;
+    SELECT string_agg(s.oid::regclass::text, ', ') INTO found
+    FROM pg_class AS s JOIN pg_sequence AS q ON q.seqrelid = s.oid
+    WHERE EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid JOIN pg_class AS c ON c.oid = f.adrelid
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_proc'::regclass
+                AND d.refobjid = 'pg_catalog.segment_nextval(text)'::regprocedure AND c.relnamespace = s.relnamespace)
+        AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid)
+        AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.deptype IN ('a', 'i', 'e'))
+        AND NOT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = s.oid);
+    IF found IS NOT NULL THEN
+        RAISE NOTICE 'some sequences belong to no column beside attached ones, and may give ids that tables have' USING
+            DETAIL = format('These: %s.', found),
+            HINT = 'Where functions or triggers call one for a column that was attached, bind it to the tag of that column with '
+                'snowflake_ids.bind_sequence.';
+    END IF;
+END
+$$;
+ALTER VIEW snowflake_ids.sequence_status SET (security_barrier);
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

@@ -3817,6 +3817,7 @@ BEGIN
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(sequence);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
 END
@@ -3847,7 +3848,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
     'gives a sequence its own numbers back, above all ids that it gave';
 
-CREATE VIEW snowflake_ids.sequence_status AS
+CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
        CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
        d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
@@ -5008,12 +5009,15 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Of no other table, whose owner may be another role.
-        SELECT snowflake_ids_internal.tag_of_default(former) INTO tag FROM pg_inherits i
-        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C";
+        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        SELECT t.tag INTO tag
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
+        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
+            AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag);
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(relation, tag);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
@@ -5321,6 +5325,31 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
+
+CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
+        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
+            AND string_to_array(p.privileges, ',') && ARRAY['UPDATE', 'OWNER'])
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.may_move_tag IS 'whether a role may move a tag';
+
+-- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
+CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = check_unnamed_tag.tag COLLATE "C")
+        AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
+    THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('segment tag "%s" is not the owner''s to move', left(tag, 128)),
+            DETAIL = format('It exists, and is called as "%s" is, whose owner has no privilege UPDATE on it.', relation),
+            HINT = 'If it is meant, name the tag; else name another one.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_unnamed_tag IS
+    'fails where a tag that was not named exists, and the owner of a relation may not move it';
 
 -- What would fail at an INSERT because of the ids to come, or would be lost. What can be seen of it is named before anything is changed.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
@@ -6070,7 +6099,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ), used AS (
         SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
-        WHERE n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C"
+            JOIN pg_class c ON c.oid = n.relation
+        WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
+            -- Any role may name a sequence in a default, by its oid.
+            AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
         UNION
         SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
     )
@@ -6173,7 +6205,10 @@ BEGIN
         END IF;
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(shared)) END;
+        IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+            tag := snowflake_ids_internal.default_tag(shared);
+            PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
+        END IF;
         PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
     ELSIF bound.tag IS NOT NULL THEN
         tag := bound.tag;
@@ -6909,7 +6944,7 @@ BEGIN
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
                 'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'check_uses', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',

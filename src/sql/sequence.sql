@@ -335,6 +335,7 @@ BEGIN
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(sequence);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
 END
@@ -365,7 +366,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
     'gives a sequence its own numbers back, above all ids that it gave';
 
-CREATE VIEW snowflake_ids.sequence_status AS
+CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
        CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
        d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,

@@ -416,3 +416,76 @@ fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
     assert_eq!((numbers.get::<_, i64>(0), numbers.get::<_, i64>(1)), (1, 1));
     Ok(())
 }
+
+/// A tag that nobody named may be another role's: a parent's default says it, or the table is called as it is.
+#[test]
+fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut superuser = server.session()?;
+    superuser.batch_execute(
+        "create role victim; create role tenant; create schema t authorization tenant; create schema v authorization tenant;
+         select snowflake_ids.segment_create('taken', owner => 'victim'), snowflake_ids.segment_create('v.items', owner => 'victim'),
+             snowflake_ids.segment_create('v.numbers', owner => 'victim'), snowflake_ids.segment_create('v.shared', owner => 'victim');
+         set role tenant;
+         create table t.parent (id bigint default segment_nextval('taken'));
+         create table t.child () inherits (t.parent);
+         alter table t.child alter id set default segment_nextval('taken'); insert into t.child values (1000000);
+         create table v.items (id bigint); insert into v.items values (1000000);
+         create sequence v.numbers start 1000000; create sequence v.shared start 1000000;
+         create table v.of_shared (id bigint default nextval('v.shared'));
+         reset role",
+    )?;
+    for (call, tag) in [
+        ("attach('v.items', 'id', 'segment')", "v.items"),
+        ("attach('v.of_shared', 'id', 'segment')", "v.shared"),
+        ("bind_sequence('v.numbers', 'segment')", "v.numbers"),
+    ] {
+        let error = sql::error(&mut superuser, &format!("select snowflake_ids.{call}"))?;
+        let message = format!("segment tag \"{tag}\" is not the owner's to move");
+        sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
+    }
+    // A tag of its own, then.
+    superuser.batch_execute("select snowflake_ids.attach('t.child', 'id', 'segment')")?;
+    for tag in ["taken", "v.items", "v.shared", "v.numbers"] {
+        let number: i64 = sql::one(&mut superuser, &format!("select segment_nextval('{tag}')"))?;
+        assert_eq!(number, 1, "{tag}");
+    }
+    Ok(())
+}
+
+/// A default may name any sequence by its oid. Of roles without a right to that, and in others' temporary tables, it says nothing.
+#[test]
+fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut superuser = server.session()?;
+    superuser.batch_execute(
+        "create role plain; create schema p authorization plain; create schema v; create table v.items (id bigserial primary key)",
+    )?;
+    let sequence: i64 = sql::one(&mut superuser, "select 'v.items_id_seq'::regclass::oid::bigint")?;
+    let narrow = format!("(id smallint default nextval('{sequence}'::regclass))");
+    superuser.batch_execute(&format!("set role plain; create table p.narrow {narrow}; reset role"))?;
+    let mut temporary = server.session()?;
+    temporary.batch_execute(&format!("create temp table narrow {narrow}"))?;
+    superuser.batch_execute("select snowflake_ids.attach('v.items', 'id', 'segment')")?;
+    let most = "select max_value from snowflake_ids.segment where tag = 'v.items'";
+    assert_eq!(sql::one::<i64>(&mut superuser, most)?, i64::MAX);
+    superuser.batch_execute("select snowflake_ids.attach('v.items', 'id')")?;
+    Ok(())
+}
+
+/// A function that costs nothing sees no row that a view is to hide.
+#[test]
+fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut superuser = server.session()?;
+    superuser.batch_execute(
+        "create role plain; create sequence secret; select snowflake_ids.segment_create('secret', owner => current_user);
+         select snowflake_ids.bind_sequence('secret', 'segment', 'secret');
+         set role plain;
+         create function pg_temp.leak(text) returns boolean language plpgsql cost 0.0000001 as
+             $$begin if $1 is not null then raise exception 'leaked'; end if; return true; end$$",
+    )?;
+    let seen = "select count(*) from snowflake_ids.sequence_status where pg_temp.leak(tag)";
+    assert_eq!(sql::one::<i64>(&mut superuser, seen)?, 0);
+    Ok(())
+}

@@ -61,12 +61,15 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Of no other table, whose owner may be another role.
-        SELECT snowflake_ids_internal.tag_of_default(former) INTO tag FROM pg_inherits i
-        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C";
+        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        SELECT t.tag INTO tag
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
+        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
+            AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag);
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(relation, tag);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);

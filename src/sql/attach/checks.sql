@@ -185,6 +185,31 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
 
+CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
+        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
+            AND string_to_array(p.privileges, ',') && ARRAY['UPDATE', 'OWNER'])
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.may_move_tag IS 'whether a role may move a tag';
+
+-- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
+CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = check_unnamed_tag.tag COLLATE "C")
+        AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
+    THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('segment tag "%s" is not the owner''s to move', left(tag, 128)),
+            DETAIL = format('It exists, and is called as "%s" is, whose owner has no privilege UPDATE on it.', relation),
+            HINT = 'If it is meant, name the tag; else name another one.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_unnamed_tag IS
+    'fails where a tag that was not named exists, and the owner of a relation may not move it';
+
 -- What would fail at an INSERT because of the ids to come, or would be lost. What can be seen of it is named before anything is changed.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

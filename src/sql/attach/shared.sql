@@ -15,7 +15,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ), used AS (
         SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
-        WHERE n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C"
+            JOIN pg_class c ON c.oid = n.relation
+        WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
+            -- Any role may name a sequence in a default, by its oid.
+            AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
         UNION
         SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
     )
@@ -118,7 +121,10 @@ BEGIN
         END IF;
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(shared)) END;
+        IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+            tag := snowflake_ids_internal.default_tag(shared);
+            PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
+        END IF;
         PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
     ELSIF bound.tag IS NOT NULL THEN
         tag := bound.tag;

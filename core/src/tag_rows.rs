@@ -62,8 +62,8 @@ pub trait TagRows {
     /// Reads a row and locks it to the end of the transaction; None where there is none, and where another transaction has it
     /// locked that is not waited for.
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
-    /// Whether there is such a tag.
-    fn exists(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
+    /// Whether there is such a tag, or a transaction makes one now that may commit. Waits for none.
+    fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
     /// Makes a tag whose ids are of this share, unless there is one by now.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
     /// Notes that ids up to this one are handed out or reserved, in this period, by this cluster on its timeline.
@@ -83,9 +83,20 @@ pub fn reserve<R: TagRows>(
     wait: LockWait,
     wish: impl FnOnce(&mut R, &Row) -> Result<Wish, Unfit>,
 ) -> Result<Outcome, R::Error> {
-    let Some(row) = read_or_create(rows, tag, create, wait)? else {
-        return Ok(if rows.exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
-    };
+    let mut row = rows.read(tag, wait)?;
+    if row.is_none() {
+        let is_taken = rows.is_taken(tag)?;
+        row = match create {
+            // It waits for a transaction that makes the tag.
+            Create::Yes(share) if !is_taken || wait == LockWait::Wait => {
+                rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
+                rows.read(tag, wait)?
+            }
+            _ if !is_taken => return Ok(Outcome::Unknown),
+            _ => None,
+        };
+    }
+    let Some(row) = row.map(StoredRow::now) else { return Ok(Outcome::Locked) };
     let outcome = match wish(rows, &row) {
         Ok(wish) => row.reserve(&wish, rows.new_version()),
         Err(unfit) => Outcome::Unfit(unfit),
@@ -94,23 +105,6 @@ pub fn reserve<R: TagRows>(
         rows.write(tag, reserved.supply.range.last(), row.period, reserved.version)?;
     }
     Ok(outcome)
-}
-
-fn read_or_create<R: TagRows>(
-    rows: &mut R,
-    tag: &Tag,
-    create: Create,
-    wait: LockWait,
-) -> Result<Option<Row>, R::Error> {
-    let row = rows.read(tag, wait)?;
-    let row = match create {
-        Create::Yes(share) if row.is_none() => {
-            rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
-            rows.read(tag, LockWait::Wait)?
-        }
-        _ => row,
-    };
-    Ok(row.map(StoredRow::now))
 }
 
 /// Takes a reservation back of which no id was published, unless the row was changed since.

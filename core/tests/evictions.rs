@@ -3,17 +3,21 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "refills/slot.rs"]
+mod slot;
+
 use proptest::prelude::*;
+use slot::Slot;
 use snowflake_ids_core::definition::Definition;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::places::{Sight, sweep};
-use snowflake_ids_core::refill_worker::{Job, Settings, SharedMemory, TagSlot, Trouble};
-use snowflake_ids_core::request::{Answer, Request};
+use snowflake_ids_core::refill_worker::{Job, Settings, SharedMemory, TagSlot};
+use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::{Floor, Outcome, Reached, Reserved, Row, Wish};
-use snowflake_ids_core::segment::{Period, Segment};
+use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::step::{Pace, SlowStart};
 use snowflake_ids_core::{Clock, UnixMicros};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -23,83 +27,6 @@ const BLOCK: i64 = 1_000_000;
 const STEP: i64 = 100;
 const SETTINGS: Settings =
     Settings { target: Duration::from_mins(15), prefetch: 50, registry_timeout: Duration::from_secs(5) };
-
-#[derive(Default)]
-struct Slot {
-    segment: Segment,
-    request: Request,
-    pace: Cell<Pace>,
-    slow_start: Cell<Option<SlowStart>>,
-    wanted: Cell<u32>,
-    trouble: Cell<Option<Trouble>>,
-    lasted: Cell<Option<Duration>>,
-    seen: Cell<u64>,
-}
-
-impl TagSlot for Slot {
-    fn segment(&self) -> &Segment {
-        &self.segment
-    }
-
-    fn request(&self) -> &Request {
-        &self.request
-    }
-
-    fn wake(&self) {}
-
-    fn pace(&self) -> Pace {
-        self.pace.get()
-    }
-
-    fn lasted(&self) -> Option<Duration> {
-        self.lasted.get()
-    }
-
-    fn was_cut_short(&self) -> bool {
-        false
-    }
-
-    fn waited_ago(&self) -> Option<Duration> {
-        self.lasted.get()
-    }
-
-    fn clear(&self) {
-        self.segment.clear();
-    }
-
-    fn note_published(&self, reserved: &Reserved, _: Duration) {
-        self.pace.set(reserved.pace);
-        self.lasted.set(Some(Duration::from_millis(1)));
-    }
-
-    fn note_max_value(&self, _: i64) {}
-
-    fn wanted(&self) -> u32 {
-        self.wanted.get()
-    }
-
-    fn slow_start(&self) -> Option<SlowStart> {
-        self.slow_start.get()
-    }
-
-    fn set_slow_start(&self, slow_start: Option<SlowStart>) {
-        self.slow_start.set(slow_start);
-    }
-
-    fn trouble(&self) -> Option<Trouble> {
-        self.trouble.get()
-    }
-
-    fn set_trouble(&self, trouble: Option<Trouble>) {
-        self.trouble.set(trouble);
-    }
-
-    fn registry(&self) -> u32 {
-        0
-    }
-
-    fn set_registry(&self, _: u32) {}
-}
 
 struct Memory {
     floors: RefCell<BTreeMap<Vec<u8>, Floor>>,
@@ -152,6 +79,8 @@ fn row(number: usize, reserved: i64) -> Row {
 struct World<'s> {
     slots: &'s [Slot],
     owners: Vec<Option<usize>>,
+    /// Where the hand saw each place last.
+    seen: Vec<u64>,
     hand: usize,
     incarnations: u64,
     memory: Memory,
@@ -162,9 +91,10 @@ struct World<'s> {
 impl<'s> World<'s> {
     fn new(slots: &'s [Slot]) -> Self {
         let memory = Memory { floors: RefCell::default() };
-        let owners = vec![None; slots.len()];
+        let (owners, seen) = (vec![None; slots.len()], vec![0; slots.len()]);
         let (hand, incarnations) = (0, 0);
-        Self { slots, owners, hand, incarnations, memory, reserved: BTreeMap::new(), issued: BTreeSet::new() }
+        let (reserved, issued) = (BTreeMap::new(), BTreeSet::new());
+        Self { slots, owners, seen, hand, incarnations, memory, reserved, issued }
     }
 
     /// The place of a tag, which is given one if there is one to be had.
@@ -172,13 +102,13 @@ impl<'s> World<'s> {
         if let Some(place) = self.owners.iter().position(|owner| *owner == Some(tag)) {
             return Some(place);
         }
-        let Self { slots, owners, hand, .. } = self;
+        let Self { slots, owners, seen, hand, .. } = self;
         let is_full = !owners.contains(&None);
         let place = owners.iter().position(Option::is_none).or_else(|| {
             sweep(hand, slots.len(), 1, |place| {
                 let slot = &slots[place];
                 let mark = slot.segment.mark();
-                let moved = slot.seen.replace(mark) != mark;
+                let moved = std::mem::replace(&mut seen[place], mark) != mark;
                 Some(Sight { awaited: slot.wanted.get() > 0, moved, places: 1 })
             })
         })?;
@@ -192,7 +122,7 @@ impl<'s> World<'s> {
         slot.pace.set(Pace::default());
         slot.lasted.set(None);
         slot.trouble.set(None);
-        slot.seen.set(u64::MAX);
+        self.seen[place] = u64::MAX;
         slot.slow_start.set(is_full.then(SlowStart::default));
         self.owners[place] = Some(tag);
         Some(place)

@@ -3588,13 +3588,15 @@ BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
             SELECT FROM (
-                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written
+                SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
                 FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                UNION ALL SELECT 0::oid, t.typowner, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
                 WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
             WHERE EXISTS (
                     SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
                     WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                -- Any role may name a tag in a default.
+                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
                 AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
@@ -5334,6 +5336,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.may_move_tag IS 'whether a role may move a tag';
 
+CREATE FUNCTION snowflake_ids_internal.may_take_ids(role oid, tag text) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = $2 COLLATE "C")
+        OR has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
+        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
+            AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.may_take_ids IS 'whether a role may take ids of a tag';
+
 -- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -5634,9 +5645,10 @@ BEGIN
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
-        FROM snowflake_ids_internal.table_and_below(relation) b) tags
-    WHERE t IS NOT NULL;
+    FROM (SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_class c ON c.oid = b) tags
+    -- Any role may name a tag in a default. How far another's is, is not told.
+    WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(relowner, t);
     RETURN greatest(stored, numbered, tagged, 0);
 END
 $$;
@@ -6944,7 +6956,7 @@ BEGIN
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
                 'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',

@@ -17,6 +17,13 @@ pub fn has(table: &'static Table, columns: &[(&CStr, TagText)]) -> Result<bool, 
     look(table, Wait::No, &columns, |_| found = true).map(|_| found)
 }
 
+/// The same, where a row counts, too, that another transaction has inserted or deleted and not committed yet.
+pub fn may_have(table: &'static Table, columns: &[(&CStr, TagText)]) -> Result<bool, Unseen> {
+    let mut found = false;
+    let columns: Vec<_> = columns.iter().map(|(name, text)| (*name, Sought::Text(text))).collect();
+    look_at(table, Wait::No, View::Dirty, &columns, |_| found = true).map(|_| found)
+}
+
 /// What a column of text says in all rows. As [`has`].
 pub fn texts(table: &'static Table, column: &CStr) -> Result<Vec<TagText>, Unseen> {
     let mut texts = Vec::new();
@@ -88,7 +95,7 @@ pub fn of_oid(
 pub fn is_any(table: &'static Table, waits: bool) -> Result<bool, Unseen> {
     let table = table.open(wait(waits))?;
     let mut is_any = false;
-    scan(&table, pg_sys::InvalidOid, Vec::new(), |_| {
+    scan(&table, pg_sys::InvalidOid, View::Committed, Vec::new(), |_| {
         is_any = true;
         false
     });
@@ -99,6 +106,16 @@ pub fn is_any(table: &'static Table, waits: bool) -> Result<bool, Unseen> {
 /// A wait for as long as any statement does, or none.
 fn wait(waits: bool) -> Wait {
     if waits { Wait::Yes(None) } else { Wait::No }
+}
+
+/// Which rows are looked at.
+#[derive(Clone, Copy)]
+enum View {
+    /// Those that are committed by now. Without a snapshot of the session's: the server takes the newest, which it does in parallel
+    /// queries, too.
+    Committed,
+    /// Those, too, that other transactions have inserted or deleted and not committed yet.
+    Dirty,
 }
 
 /// What a column is to say.
@@ -203,8 +220,18 @@ fn look(
     columns: &[(&CStr, Sought<'_>)],
     each: impl FnMut(&Row<'_>),
 ) -> Result<Source, Unseen> {
+    look_at(table, wait, View::Committed, columns, each)
+}
+
+fn look_at(
+    table: &'static Table,
+    wait: Wait,
+    view: View,
+    columns: &[(&CStr, Sought<'_>)],
+    each: impl FnMut(&Row<'_>),
+) -> Result<Source, Unseen> {
     let table = table.open(wait)?;
-    let found = look_by_key(&table, wait, columns, each).map(|()| table.source());
+    let found = look_by_key(&table, wait, view, columns, each).map(|()| table.source());
     table.close();
     found
 }
@@ -212,6 +239,7 @@ fn look(
 fn look_by_key(
     table: &Open,
     wait: Wait,
+    view: View,
     columns: &[(&CStr, Sought<'_>)],
     mut each: impl FnMut(&Row<'_>),
 ) -> Result<(), Unseen> {
@@ -220,14 +248,14 @@ fn look_by_key(
         true
     };
     if columns.is_empty() {
-        scan(table, pg_sys::InvalidOid, Vec::new(), each);
+        scan(table, pg_sys::InvalidOid, view, Vec::new(), each);
         return Ok(());
     }
     let index = primary_key(table).ok_or(Unseen::NoTable)?;
     let keys = columns.iter().map(|(name, sought)| key(table, name, *sought)).collect::<Option<Vec<_>>>();
     let keys = keys.ok_or(Unseen::NoTable)?;
     let lock = Lock::take(index, wait).ok_or(Unseen::Locked)?;
-    scan(table, index, keys, each);
+    scan(table, index, view, keys, each);
     lock.release();
     Ok(())
 }
@@ -267,20 +295,27 @@ fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKe
     Some(key)
 }
 
-/// Has all rows looked at that the keys fit, by the index, if one is given, until `each` has seen enough and says false. Without a
-/// snapshot of the session's: the server takes the newest, which it does in parallel queries, too.
+/// Has all rows looked at that the keys fit, by the index, if one is given, until `each` has seen enough and says false.
 fn scan(
     table: &Open,
     index: pg_sys::Oid,
+    view: View,
     mut keys: Vec<pg_sys::ScanKeyData>,
     mut each: impl FnMut(&Row<'_>) -> bool,
 ) {
     let count = i32::try_from(keys.len()).unwrap_or(0);
-    let (by_index, newest) = (index != pg_sys::InvalidOid, std::ptr::null_mut());
-    // SAFETY: the table is open, and the index, if any, is its own and locked. The keys are kept until the scan is over.
+    let by_index = index != pg_sys::InvalidOid;
+    let mut dirty =
+        pg_sys::SnapshotData { snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY, ..Default::default() };
+    let snapshot = match view {
+        View::Committed => std::ptr::null_mut(),
+        View::Dirty => &raw mut dirty,
+    };
+    // SAFETY: the table is open, and the index, if any, is its own and locked. The keys and the snapshot are kept until the scan
+    // is over.
     unsafe {
         let scan =
-            pg_sys::systable_beginscan(table.relation(), index, by_index, newest, count, keys.as_mut_ptr());
+            pg_sys::systable_beginscan(table.relation(), index, by_index, snapshot, count, keys.as_mut_ptr());
         loop {
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() || !each(&Row { table, tuple }) {

@@ -106,13 +106,15 @@ BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
             SELECT FROM (
-                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written
+                SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
                 FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                UNION ALL SELECT 0::oid, t.typowner, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
                 WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
             WHERE EXISTS (
                     SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
                     WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                -- Any role may name a tag in a default.
+                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
                 AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass

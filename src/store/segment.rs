@@ -5,8 +5,10 @@ use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
 use crate::pg::random;
 use crate::pg::report::raise;
+use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
+use crate::store::tables::SEGMENT;
 use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
@@ -85,9 +87,6 @@ static SET_BACK: Statement = Statement::new(
 static LIFE: Statement =
     Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
 
-static EXISTS: Statement =
-    Statement::new("SELECT true FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
-
 static CREATE: Statement = Statement::new(
     "INSERT INTO snowflake_ids.segment (tag, increment, remainder) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
@@ -104,8 +103,9 @@ impl TagRows for Tables {
         statement.first(&[TagText(*tag).into()], row_of)
     }
 
-    fn exists(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
+    fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
+        // What is locked so that it cannot be seen may have it.
+        Ok(rows::may_have(&SEGMENT, &[(c"tag", TagText(*tag))]).unwrap_or(true))
     }
 
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), SpiError> {

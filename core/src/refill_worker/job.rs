@@ -165,11 +165,6 @@ impl<'s, S: TagSlot> Job<'s, S> {
         failure.is_lock_timeout
     }
 
-    /// Whether it is to be served by itself, as something about it failed the last time.
-    pub fn is_troubled(&self) -> bool {
-        self.was_locked() || self.has_failed()
-    }
-
     /// Whether the callers have an answer.
     pub fn is_answered(&self) -> bool {
         self.slot.request().answer_to(self.ticket).is_some()

@@ -36,21 +36,36 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     /// Reserves for all of them in one transaction, and publishes when it is durable.
     pub(super) fn serve_locally(&self, jobs: &[&Job<'h, H::Slot>]) -> Served {
         let started = self.host.uptime();
+        let were_locked: Vec<&Job<'_, _>> = jobs.iter().copied().filter(|job| job.was_locked()).collect();
         // One that cannot be served must not take the others with it: not twice.
-        let (sound, troubled): (Vec<&Job<'_, _>>, Vec<&Job<'_, _>>) =
-            jobs.iter().partition(|job| !job.is_troubled());
-        let together =
-            if sound.is_empty() { Ok(Served::Here(None)) } else { self.serve_together(&sound, started) };
-        let (mut pause, left) = match together {
-            Ok(Served::Here(pause)) => (pause, troubled),
-            Ok(Served::Elsewhere) => return Served::Elsewhere,
-            Err(_) => (None, [sound, troubled].concat()),
+        let (failed, sound): (Vec<&Job<'_, _>>, Vec<&Job<'_, _>>) =
+            jobs.iter().partition(|job| job.has_failed());
+        let together = if sound.is_empty() {
+            Ok(Served::Here(None))
+        } else {
+            self.serve_together(&sound, LockWait::Skip, started)
         };
-        for job in left {
+        let mut alone: Vec<_> = failed.into_iter().map(|job| (job, LockWait::Skip)).collect();
+        let mut pause = None;
+        match together {
+            Ok(Served::Here(pause_of_them)) => {
+                pause = pause_of_them;
+                // A row that was locked the last time, too, may be locked again and again: it is waited for. So is one in a
+                // round, each in its turn, as all others wait meanwhile.
+                alone.extend(self.turn_of(&were_locked).map(|job| (job, LockWait::Wait)));
+            }
+            Ok(Served::Elsewhere) => return Served::Elsewhere,
+            // No row was waited for: a table is locked.
+            Err(failure) if failure.is_lock_timeout => {
+                return Served::Here(sound.iter().map(|job| self.failed(job, &failure)).max());
+            }
+            Err(_) => alone.extend(sound.into_iter().map(|job| (job, LockWait::Skip))),
+        }
+        for (job, wait) in alone {
             if self.host.is_overdue() {
                 return Served::Here(pause.max(Some(RETRY)));
             }
-            match self.serve_together(&[job], started) {
+            match self.serve_together(&[job], wait, started) {
                 Ok(Served::Here(pause_of_it)) => pause = pause.max(pause_of_it),
                 Ok(Served::Elsewhere) => return Served::Elsewhere,
                 Err(failure) => pause = pause.max(Some(self.failed(job, &failure))),
@@ -59,13 +74,22 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         Served::Here(pause)
     }
 
+    /// One of these that are locked still, if any: another one each time.
+    pub(super) fn turn_of<'j>(&self, were_locked: &[&'j Job<'h, H::Slot>]) -> Option<&'j Job<'h, H::Slot>> {
+        let locked: Vec<&Job<'_, _>> =
+            were_locked.iter().copied().filter(|job| job.was_locked() && !job.is_answered()).collect();
+        let turn = self.turn.replace(self.turn.get().wrapping_add(1));
+        locked.get(turn.checked_rem(locked.len())?).copied()
+    }
+
     /// One transaction for all of them.
     fn serve_together(
         &self,
         jobs: &[&Job<'h, H::Slot>],
+        wait: LockWait,
         started: Duration,
     ) -> Result<Served, TransactionError> {
-        let reserved = self.host.database().transaction(|tables| self.reserve(tables, jobs))?;
+        let reserved = self.host.database().transaction(|tables| self.reserve(tables, jobs, wait))?;
         let outcomes = match reserved {
             Reservation::Done(outcomes) => outcomes,
             Reservation::Elsewhere => return Ok(Served::Elsewhere),
@@ -94,6 +118,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         &self,
         tables: &mut T,
         jobs: &[&Job<'h, H::Slot>],
+        wait: LockWait,
     ) -> Result<Reservation, <T as TagRows>::Error> {
         let Some(source) = tables.source() else { return Ok(Reservation::Done(vec![None; jobs.len()])) };
         if tables.uses_registries()? {
@@ -105,7 +130,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let mut outcomes = Vec::with_capacity(jobs.len());
         for job in jobs {
             outcomes.push(if source == job.source {
-                Some(reserve(tables, &job.tag, create(job), lock_wait(job), |_, row| {
+                Some(reserve(tables, &job.tag, create(job), wait, |_, row| {
                     Ok(job.wish(
                         self.host.settings(),
                         self.carry_over.of(job.source, &job.tag),
@@ -155,9 +180,4 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
 
 fn create<S: TagSlot>(job: &Job<'_, S>) -> Create {
     if job.creates() { Create::Yes(None) } else { Create::No }
-}
-
-/// A row that was locked the last time is waited for: it may be locked again and again.
-fn lock_wait<S: TagSlot>(job: &Job<'_, S>) -> LockWait {
-    if job.is_troubled() { LockWait::Wait } else { LockWait::Skip }
 }

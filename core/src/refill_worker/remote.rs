@@ -95,23 +95,26 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         jobs.iter().zip(texts.unwrap_or_default()).filter_map(known).collect()
     }
 
-    /// Asks one registry: for those whose rows were locked alone, and not all the time. Gives those back that it had
-    /// nothing for.
+    /// Asks one registry, which waits for no row that is locked: but for one that was locked the last time, too, in a request of its own. So
+    /// is one in a round, each in its turn, and not all the time where others want ids. Gives those back that it had nothing for.
     fn visit<'j>(
         &mut self,
         sites: &[Site],
         site: &Site,
         errands: Vec<Errand<'j, 'h, H::Slot>>,
     ) -> Vec<Errand<'j, 'h, H::Slot>> {
-        let (locked, sound): (Vec<_>, Vec<_>) =
-            errands.into_iter().partition(|errand| errand.job.was_locked());
-        let alone = sound.is_empty() || self.host.uptime().saturating_sub(self.waited) >= WAIT_EVERY;
-        let mut left = if sound.is_empty() { sound } else { self.ask(sites, site, sound) };
-        if alone && !locked.is_empty() {
-            left.extend(locked.into_iter().flat_map(|errand| self.ask(sites, site, vec![errand])));
+        let were_locked: Vec<_> =
+            errands.iter().map(|errand| errand.job).filter(|job| job.was_locked()).collect();
+        let waits = errands.len() > 1
+            && (were_locked.len() == errands.len()
+                || self.host.uptime().saturating_sub(self.waited) >= WAIT_EVERY);
+        let mut left = self.ask(sites, site, errands);
+        if let Some(job) = self.turn_of(&were_locked).filter(|_| waits)
+            && let Some(place) = left.iter().position(|errand| std::ptr::eq(errand.job, job))
+        {
+            let errand = left.swap_remove(place);
+            left.extend(self.ask(sites, site, vec![errand]));
             self.waited = self.host.uptime();
-        } else {
-            left.extend(locked);
         }
         left
     }

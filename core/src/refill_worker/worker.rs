@@ -1,5 +1,6 @@
 //! What the worker keeps from one round to the next.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 /// How soon it tries again where a row is locked,
@@ -14,6 +15,8 @@ pub struct RefillWorker<'h, H, L, C> {
     pub(super) carry_over: C,
     /// Whether the ids came from registries when that was looked at last.
     pub(super) remote: bool,
+    /// Rows that are locked are waited for in turns.
+    pub(super) turn: Cell<usize>,
     /// When a row at a registry that was locked was waited for last, by uptime.
     pub(super) waited: Duration,
     /// When ids were lost last, as they could not be noted.
@@ -23,6 +26,7 @@ pub struct RefillWorker<'h, H, L, C> {
 impl<'h, H, L, C> RefillWorker<'h, H, L, C> {
     /// A worker that begins.
     pub fn new(host: &'h H, link: L, carry_over: C) -> Self {
-        Self { host, link, carry_over, remote: false, waited: Duration::ZERO, lost: None }
+        let (remote, turn, waited, lost) = (false, Cell::new(0), Duration::ZERO, None);
+        Self { host, link, carry_over, remote, turn, waited, lost }
     }
 }

@@ -125,6 +125,10 @@ impl Db {
         true
     }
 
+    fn is_held(&self, lock: Lock) -> bool {
+        self.locks.borrow().contains_key(&lock)
+    }
+
     fn let_go(&self, transaction: u64) {
         self.locks.borrow_mut().retain(|_, holders| {
             holders.retain(|(holder, _)| *holder != transaction);
@@ -257,9 +261,10 @@ impl TagRows for Tx<'_> {
         Ok(self.stored(tag))
     }
 
-    fn exists(&mut self, tag: &directory::Tag) -> Result<bool, Locked> {
+    fn is_taken(&mut self, tag: &directory::Tag) -> Result<bool, Locked> {
         self.env.turn();
-        Ok(self.look(|store| store.rows.contains_key(&tag_of(tag))))
+        let tag = tag_of(tag);
+        Ok(self.look(|store| store.rows.contains_key(&tag)) || self.db.is_held(Lock::Row(tag)))
     }
 
     fn create(&mut self, tag: &directory::Tag, share: Share) -> Result<(), Locked> {

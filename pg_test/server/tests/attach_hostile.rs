@@ -489,3 +489,26 @@ fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
     assert_eq!(sql::one::<i64>(&mut superuser, seen)?, 0);
     Ok(())
 }
+
+/// A default may name any tag. Of roles without a right to that it keeps no owner from a restart, and tells no position.
+#[test]
+fn a_default_without_a_right_to_a_tag_shares_it_with_nobody() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut superuser = server.session()?;
+    superuser.batch_execute(
+        "create role plain; create schema p authorization plain;
+         create role owner; create schema o authorization owner;
+         set role owner; create table o.items (id bigserial); reset role;
+         select snowflake_ids.attach('o.items', 'id', 'segment'), snowflake_ids.segment_grant('o.items', 'owner', 'ALL'),
+             snowflake_ids.segment_raise('o.items', 123456789);
+         set role plain; create table p.blocking (id bigint default segment_nextval('o.items')); reset role;
+         set role owner; insert into o.items values (default), (default); truncate o.items restart identity; reset role",
+    )?;
+    assert_eq!(sql::one::<i64>(&mut superuser, "insert into o.items values (default) returning id")?, 1);
+    superuser.batch_execute(
+        "select snowflake_ids.segment_raise('o.items', 123456789);
+         select snowflake_ids.attach('p.blocking', 'id', 'segment', tag => 'blocking')",
+    )?;
+    assert_eq!(sql::one::<i64>(&mut superuser, "insert into p.blocking values (default) returning id")?, 1);
+    Ok(())
+}

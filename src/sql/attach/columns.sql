@@ -153,9 +153,10 @@ BEGIN
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
-        FROM snowflake_ids_internal.table_and_below(relation) b) tags
-    WHERE t IS NOT NULL;
+    FROM (SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_class c ON c.oid = b) tags
+    -- Any role may name a tag in a default. How far another's is, is not told.
+    WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(relowner, t);
     RETURN greatest(stored, numbered, tagged, 0);
 END
 $$;

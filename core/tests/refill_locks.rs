@@ -1,0 +1,320 @@
+//! Rows that are locked for long: the refill worker that ships waits for one of them in a round, for each in its turn, and serves the
+//! other tags in each.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "series_worker/alone.rs"]
+mod alone;
+#[path = "refills/slot.rs"]
+mod slot;
+
+use alone::Alone;
+use slot::Slot;
+use snowflake_ids_core::definition::Definition;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::refill_worker::{
+    CarryOvers, Database, Job, Received, RefillHost, RefillWorker, Settings, SharedMemory, Tables,
+    TransactionError, Trouble,
+};
+use snowflake_ids_core::registry_link::Site;
+use snowflake_ids_core::reservation::{CarryOver, Floor, Reached, Reserved, Share};
+use snowflake_ids_core::segment::Period;
+use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::{Clock, UnixMicros, wire};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const LOCKED: usize = 50;
+const FREE: &str = "free";
+
+/// The worker's process, its memory and its database.
+struct Host {
+    slots: Vec<Slot>,
+    rounds: Cell<usize>,
+    here: Here,
+}
+
+/// The database: the rows of all tags but one are locked.
+#[derive(Default)]
+struct Here {
+    /// The tags whose rows were waited for in this round.
+    waited: RefCell<Vec<Tag>>,
+    max_id: Cell<i64>,
+    /// Whether the table is locked, too.
+    is_locked: Cell<bool>,
+    transactions: Cell<usize>,
+}
+
+/// Something is locked.
+struct Locked;
+
+struct Tx<'h>(&'h Here);
+
+fn tag(place: usize) -> Tag {
+    let name = if place == LOCKED { FREE.to_owned() } else { place.to_string() };
+    Tag::new(name.as_bytes()).unwrap()
+}
+
+impl TagRows for Tx<'_> {
+    type Error = Locked;
+
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Locked> {
+        if tag.as_bytes() != FREE.as_bytes() {
+            return match wait {
+                LockWait::Skip => Ok(None),
+                LockWait::Wait => {
+                    self.0.waited.borrow_mut().push(*tag);
+                    Err(Locked)
+                }
+            };
+        }
+        let definition = Definition {
+            max_id: self.0.max_id.get(),
+            start: 1,
+            step: 10,
+            max_step: 10,
+            increment: 1,
+            remainder: 0,
+            max_value: i64::MAX,
+        };
+        Ok(Some(StoredRow {
+            definition,
+            period: Period::FOREVER,
+            is_over: false,
+            may_lag: false,
+            format: String::new(),
+            version: 1,
+            life: 1,
+        }))
+    }
+
+    fn is_taken(&mut self, _: &Tag) -> Result<bool, Locked> {
+        Ok(true)
+    }
+
+    fn create(&mut self, tag: &Tag, _: Share) -> Result<(), Locked> {
+        // Another transaction makes it, too, and does not end.
+        self.0.waited.borrow_mut().push(*tag);
+        Err(Locked)
+    }
+
+    fn write(&mut self, _: &Tag, max_id: i64, _: Period, _: i64) -> Result<(), Locked> {
+        self.0.max_id.set(max_id);
+        Ok(())
+    }
+
+    fn set_back(&mut self, _: &Tag, _: i64, _: i64, _: i64) -> Result<(), Locked> {
+        panic!("what is reserved is published");
+    }
+
+    fn new_version(&mut self) -> i64 {
+        1
+    }
+}
+
+impl Tables for Tx<'_> {
+    fn source(&mut self) -> Option<u32> {
+        Some(1)
+    }
+
+    fn uses_registries(&mut self) -> Result<bool, Locked> {
+        if self.0.is_locked.get() { Err(Locked) } else { Ok(false) }
+    }
+
+    fn is_clustered(&mut self) -> Result<bool, Locked> {
+        Ok(false)
+    }
+
+    fn sites(&mut self) -> Result<Vec<Site>, Locked> {
+        panic!("there are no registries");
+    }
+
+    fn is_used(&mut self, _: &str) -> Result<bool, Locked> {
+        panic!("there are no registries");
+    }
+
+    fn note_seen(&mut self, _: &wire::Registry) -> Result<(), Locked> {
+        panic!("there are no registries");
+    }
+
+    fn lock_received(&mut self) -> Result<(), Locked> {
+        panic!("there are no registries");
+    }
+
+    fn received(&mut self, _: &str, _: &Tag) -> Result<Option<Received>, Locked> {
+        panic!("there are no registries");
+    }
+
+    fn receive(&mut self, _: &str, _: &Tag, _: &Reserved) -> Result<(), Locked> {
+        panic!("there are no registries");
+    }
+
+    fn to_utf8(&mut self, _: &Tag) -> Option<String> {
+        panic!("there are no registries");
+    }
+}
+
+/// With the lifetime of the host.
+struct Connected<'h>(&'h Here);
+
+impl<'h> Database for Connected<'h> {
+    type Tables = Tx<'h>;
+
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>,
+    ) -> Result<T, TransactionError> {
+        self.0.transactions.set(self.0.transactions.get() + 1);
+        let locked =
+            |Locked| TransactionError { code: 0, message: "locked".to_owned(), is_lock_timeout: true };
+        work(&mut Tx(self.0)).map_err(locked)
+    }
+}
+
+struct Process<'h> {
+    host: &'h Host,
+    database: Connected<'h>,
+    /// What is looked at when a round is over.
+    check: &'h dyn Fn(&Host),
+}
+
+impl Clock for Process<'_> {
+    fn now(&self) -> UnixMicros {
+        UnixMicros(1)
+    }
+}
+
+impl SharedMemory for Process<'_> {
+    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    fn floor(&self, _: u32, _: &Tag) -> Option<Floor> {
+        None
+    }
+
+    fn clear_floor(&self, _: u32, _: &Tag, _: Option<Reached>) {}
+}
+
+impl<'h> RefillHost for Process<'h> {
+    type Slot = Slot;
+    type Database = Connected<'h>;
+
+    fn database(&self) -> &Connected<'h> {
+        &self.database
+    }
+
+    fn uptime(&self) -> Duration {
+        Duration::from_millis(self.host.rounds.get() as u64)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { target: Duration::from_mins(15), prefetch: 50, registry_timeout: Duration::from_secs(5) }
+    }
+
+    fn jobs(&self) -> Vec<Job<'_, Slot>> {
+        let slots = self.host.slots.iter().enumerate();
+        slots.filter_map(|(place, slot)| Job::new(slot, tag(place), 1)).collect()
+    }
+
+    fn leave_table(&self, _: u32) {
+        panic!("the table is there");
+    }
+
+    fn is_dismissed(&self) -> bool {
+        (self.check)(self.host);
+        self.host.rounds.set(self.host.rounds.get() - 1);
+        self.host.here.waited.take();
+        self.host.ask();
+        self.host.rounds.get() == 0
+    }
+
+    fn is_overdue(&self) -> bool {
+        false
+    }
+
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    fn note_served(&self) {}
+
+    fn rest(&self, _: Duration) -> bool {
+        panic!("there is always something to do");
+    }
+
+    fn sleep(&self, _: Duration) {}
+
+    fn show_activity(&self, _: usize) {}
+
+    fn say_once(&self, warning: String) {
+        panic!("{warning}");
+    }
+
+    fn shown(&self, _: &Tag) -> String {
+        String::new()
+    }
+}
+
+struct NothingLeftOver;
+
+impl CarryOvers for NothingLeftOver {
+    fn of(&self, _: u32, _: &Tag) -> Option<CarryOver> {
+        None
+    }
+
+    fn take_up<'a>(&self, _: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
+        true
+    }
+}
+
+impl Host {
+    fn new() -> Self {
+        let slots: Vec<Slot> = (0..=LOCKED).map(|_| Slot::default()).collect();
+        for (slot, incarnation) in slots.iter().zip(1..) {
+            slot.segment.hand_over(incarnation);
+        }
+        let host = Self { slots, rounds: Cell::new(0), here: Here::default() };
+        host.ask();
+        host
+    }
+
+    /// A call of each tag wants an id, and would have the tag made.
+    fn ask(&self) {
+        for slot in &self.slots {
+            slot.segment.clear();
+            slot.request.ask_to_create();
+        }
+    }
+
+    fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
+        self.rounds.set(rounds);
+        let process = Process { host: self, database: Connected(&self.here), check };
+        RefillWorker::new(&process, Alone, NothingLeftOver).run();
+    }
+}
+
+#[test]
+fn one_of_the_rows_is_waited_for_in_a_round_and_the_others_hold_up_nothing() {
+    let (host, waited) = (Host::new(), RefCell::new(BTreeSet::new()));
+    // They are found locked first.
+    host.run(1, &|host| assert_eq!(host.here.waited.borrow().len(), 0));
+    host.run(LOCKED, &|host| {
+        assert!(host.slots[LOCKED].segment.shelves().left() > 0, "the tag whose row is free has ids");
+        let waits = host.here.waited.borrow();
+        assert_eq!(waits.len(), 1, "one wait in a round");
+        waited.borrow_mut().extend(waits.iter().map(|tag| tag.as_bytes().to_vec()));
+    });
+    assert_eq!(waited.borrow().len(), LOCKED, "each has had its turn");
+}
+
+#[test]
+fn a_table_that_is_locked_is_waited_for_once_in_a_round() {
+    let host = Host::new();
+    host.here.is_locked.set(true);
+    host.run(3, &|host| {
+        assert_eq!(host.here.transactions.replace(0), 1);
+        assert!(host.slots.iter().all(|slot| slot.trouble.get() == Some(Trouble::RowLocked)));
+    });
+}

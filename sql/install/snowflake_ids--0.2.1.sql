@@ -91,6 +91,20 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_remember
+CREATE  FUNCTION snowflake_ids_internal."sequence_remember"(
+	"of" oid, /* Option < pg_sys :: Oid > */
+	"of_type" oid, /* Option < pg_sys :: Oid > */
+	"cycles" bool, /* Option < bool > */
+	"unlogged" bool, /* Option < bool > */
+	"identity" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_remember_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::series::snowflake_ids_internal::series_check_scope
 CREATE  FUNCTION snowflake_ids_internal."series_check_scope"(
 	"kind" text, /* Option < Text < '_ > > */
@@ -3472,6 +3486,7 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 --   snowflake_ids_internal::sequence_move
 --   snowflake_ids_internal::sequence_stands_at_end
 --   snowflake_ids_internal::sequence_record
+--   snowflake_ids_internal::sequence_remember
 --   snowflake_ids_internal::sequence_erase
 --   snowflake_ids_internal::sequence_reach
 --   snowflake_ids_internal::sequence_resume_above
@@ -3488,7 +3503,11 @@ CREATE TABLE snowflake_ids.sequence_binding (
     last_number bigint NOT NULL,
     bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     generator   text COLLATE "C",
-    checked     boolean NOT NULL DEFAULT false
+    checked     boolean NOT NULL DEFAULT false,
+    type        regtype,
+    cycles      boolean,
+    unlogged    boolean,
+    identity    "char"
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
@@ -3497,6 +3516,11 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
     'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
+    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
 /* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
@@ -3708,6 +3732,57 @@ BEGIN
 END
 $$;
 
+/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+BEGIN
+    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF type <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
+    END IF;
+END
+$$;
+
+/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
+    unlogged boolean, number bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+            AND d.deptype IN ('a', 'i') LIMIT 1));
+BEGIN
+    IF type_then <> 'bigint'::regtype THEN
+        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
+            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
+        ELSE
+            RAISE NOTICE USING
+                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+        END IF;
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
+    END IF;
+END
+$$;
+
 /* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3763,10 +3838,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     terms pg_sequence;
+    former snowflake_ids.sequence_binding;
     highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
     number numeric;
 BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
     -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
@@ -3778,6 +3855,7 @@ BEGIN
             HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
 END
 $$;
 
@@ -4993,6 +5071,7 @@ DECLARE
     most bigint;
     expression text;
     former text;
+    identities jsonb;
     shared regclass;
 BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
@@ -5023,6 +5102,7 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    identities := snowflake_ids_internal.former_identities(relation, "column");
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
         propagation := snowflake_ids_internal.propagate('off');
@@ -5054,13 +5134,13 @@ BEGIN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
-        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0 AND NOT s.seqcycle
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
             -- One that ends where its type does is widened.
             AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator, identities);
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
@@ -5072,13 +5152,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
 
-CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
+CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
     distributed boolean;
     propagation text;
     expression text;
+    identities jsonb;
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
@@ -5100,6 +5181,8 @@ BEGIN
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
                 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
     END IF;
+    identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
+    kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         propagation := snowflake_ids_internal.propagate('off');
@@ -5123,7 +5206,7 @@ BEGIN
         IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
-            PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
+            PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
     IF distributed THEN
@@ -5134,7 +5217,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'takes an attached column''s default back to a sequence, an identity or none';
+    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5219,9 +5302,9 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_kind IS 'fails where the kind o
 CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
+    IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column and kind must not be null';
+            MESSAGE = 'relation and column must not be null';
     ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
@@ -5295,18 +5378,19 @@ CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_column pg_attribute;
+    base regtype := snowflake_ids_internal.column_type(relation, attribute);
 BEGIN
     SELECT * INTO found_column FROM pg_attribute a
     WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
     IF NOT FOUND THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    ELSIF found_column.atttypid <> 'bigint'::regtype
-        AND NOT (kind COLLATE "C" = 'segment' AND found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype)) THEN
+    ELSIF base <> 'bigint'::regtype
+        AND NOT (kind COLLATE "C" = 'segment' AND base IN ('integer'::regtype, 'smallint'::regtype)) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
-            HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
+            HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
                 format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
                     'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
                 || ' Or attach it with kind => ''segment''.'
@@ -5394,11 +5478,12 @@ BEGIN
     END IF;
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
-            CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END AS most
+            snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
         FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
             JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
             JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
-        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members) AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
+            AND snowflake_ids_internal.base_type(a.atttypid) IN ('smallint'::regtype, 'integer'::regtype)
         ORDER BY 1, 2
     LOOP
         CONTINUE WHEN other.most >= most;
@@ -5420,6 +5505,15 @@ BEGIN
     LOOP
         RAISE NOTICE USING
             MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
+            DETAIL = left(other.definition, 1000);
+    END LOOP;
+    FOR other IN
+        SELECT c.conname, c.contypid::regtype AS domain, pg_get_constraintdef(c.oid) AS definition
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
+        WHERE c.contype = 'c' ORDER BY 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('constraint "%s" of domain %s checks the ids to come', other.conname, other.domain),
             DETAIL = left(other.definition, 1000);
     END LOOP;
     FOR other IN
@@ -5504,10 +5598,31 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
+CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE types (type, depth) AS (
+        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
+    )
+    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.base_type IS 'the type that a domain is of; else the type itself';
+
+CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE $1 WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.type_maximum IS 'the highest number that a type can hold';
+
+CREATE FUNCTION snowflake_ids_internal.column_type(relation regclass, attribute name) RETURNS regtype
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.base_type(a.atttypid)
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.column_type IS 'the type of a column, or of what its domain is of';
+
 CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+    SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
 
@@ -5543,6 +5658,32 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
+
+-- By the oid of the table: a for ALWAYS, d for BY DEFAULT.
+CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned record;
+    identity "char";
+    identities jsonb := '{}';
+BEGIN
+    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
+    LOOP
+        identity := owned.attidentity;
+        IF identity = '' THEN
+            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
+        END IF;
+        IF identity IN ('a', 'd') THEN
+            identities := identities || jsonb_build_object(owned.owner::oid, identity);
+        END IF;
+    END LOOP;
+    RETURN identities;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.former_identities IS
+    'the identities of a column and of those below it, as they are, or were before their sequences were bound';
 
 CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -5735,6 +5876,8 @@ DECLARE
     sequence regclass;
     sequence_name text;
     course record;
+    rights aclitem[];
+    described text;
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
@@ -5743,11 +5886,13 @@ BEGIN
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = sequence;
         PERFORM snowflake_ids_internal.as_owner(member,
             format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
         IF keep_sequence THEN
             made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
             PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
+            PERFORM snowflake_ids_internal.set_rights(made, rights, described);
         END IF;
     END LOOP;
 END
@@ -5774,6 +5919,39 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
+
+-- Its owner grants them: what others granted becomes the owner's grant.
+CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    has aclitem[];
+    as_made aclitem[];
+    a record;
+BEGIN
+    IF octet_length(described) <= 8000 THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described));
+    END IF;
+    SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
+    FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
+    rights := coalesce(rights, as_made);
+    IF has @> rights AND rights @> has THEN
+        RETURN;
+    END IF;
+    FOR a IN SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
+        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee
+    LOOP
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role));
+    END LOOP;
+    FOR a IN SELECT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, e.privilege_type, e.is_grantable
+        FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL
+    LOOP
+        PERFORM snowflake_ids_internal.as_owner(sequence,
+            format('GRANT %s %sTO %s%s', a.privilege_type, on_sequence, a.role, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.set_rights IS 'gives a sequence the rights and the comment that another one had';
 
 CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -5826,25 +6004,27 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_others_of_sequence IS
 
 -- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
-    generator text) RETURNS void
+    generator text, identities jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owned regclass;
+    owner regclass;
     obstacle record;
+    former record;
     drops boolean := false;
 BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+    FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
         WHERE s.owner IS NOT NULL
     LOOP
-        -- A serial of integer whose column was widened.
-        PERFORM snowflake_ids_internal.as_owner(owned, format('ALTER SEQUENCE %s AS bigint', owned))
-        FROM pg_sequence s WHERE s.seqrelid = owned AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(owned);
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
             PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
                 snowflake_ids_internal.column_maximum(relation, attribute));
+            PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
+                identities ->> owner::oid::text);
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
                 HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
@@ -5904,29 +6084,58 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.unbind_sequences IS
     'gives the sequences that a column and those below it own their own numbers back, above an id';
 
+-- A table below that has a sequence of its own takes its default from that.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
+    member regclass;
+    own regclass;
 BEGIN
     IF sequence IS NULL THEN
         sequence := snowflake_ids_internal.create_sequence(relation, attribute,
             snowflake_ids_internal.free_sequence_name(relation, attribute), '');
     END IF;
-    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-    PERFORM snowflake_ids_internal.set_default(relation, attribute,
-        format('SET DEFAULT nextval(%L::regclass)', sequence::oid));
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        own := coalesce(snowflake_ids_internal.kept_sequence(member, attribute, highest), sequence);
+        PERFORM snowflake_ids_internal.advance_sequence(own, highest);
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)', member, attribute, own::oid));
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
     'makes a column take its default from its sequence, kept or new, above an id';
 
-CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
+-- From below: what goes with the sequence of a table goes with those of the tables below it, too.
+CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    identity text;
+BEGIN
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    FOR member, identity IN
+        SELECT b, coalesce(identities ->> b::oid::text, 'd')
+        FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
+        WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
+    LOOP
+        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, identity = 'a');
+    END LOOP;
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.restore_identities IS
+    'makes a column an identity that goes on above an id, and those below it that were one';
+
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
     sequence regclass;
     course record;
+    rights aclitem[];
+    described text;
 BEGIN
     IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
@@ -5934,16 +6143,16 @@ BEGIN
                 attribute, relation),
             HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kept IS NULL THEN
         SELECT NULL AS options INTO course;
     ELSE
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
     -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
-        '(' || course.options || ')');
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
+        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || course.options || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
     IF sequence IS NULL THEN
         RAISE object_in_use USING
@@ -5951,29 +6160,30 @@ BEGIN
             HINT = 'Try again.';
     ELSIF kept IS NOT NULL THEN
         PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        PERFORM snowflake_ids_internal.set_rights(sequence, rights, described);
     END IF;
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
--- Of the column's type: a serial of integer whose column was widened leaves a sequence that ends where integers do.
-CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
+-- Of the column's type where its own does not hold the numbers to come: a serial of integer whose column was widened leaves a sequence
+-- that ends where integers do.
+CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
         WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
+    type regtype := snowflake_ids_internal.column_type(relation, attribute);
 BEGIN
-    IF kept IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
-        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C";
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, type))
+    FROM pg_sequence s
+    WHERE s.seqrelid = kept AND s.seqtypid <> type AND highest >= snowflake_ids_internal.type_maximum(s.seqtypid);
     RETURN kept;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
-    'the sequence that a column owns, made of its type; null where it has none';
+    'the sequence that a column owns, of a type that holds the numbers above an id; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
@@ -6101,7 +6311,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE named (relation, number) AS (
+    WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
         UNION
@@ -6109,18 +6319,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             AND d.refobjsubid > 0
     ), used AS (
-        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, snowflake_ids_internal.base_type(a.atttypid) AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
             -- Any role may name a sequence in a default, by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
-        UNION
-        SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
     )
-    SELECT u.relation, u.attribute, u.type::regtype,
-        CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
+    SELECT u.relation, u.attribute, u.type, snowflake_ids_internal.type_maximum(u.type)
+    FROM used u
     ORDER BY 4, u.relation::text, u.attribute
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.others_of_sequence IS
@@ -6155,6 +6362,7 @@ DECLARE
     most bigint;
     obstacle record;
     other record;
+    former record;
     holders text;
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
@@ -6207,10 +6415,8 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- One that ends where its type does is widened; its columns say where it ends then.
-        PERFORM snowflake_ids_internal.as_owner(shared,
-            format('ALTER SEQUENCE %s AS bigint', snowflake_ids_internal.qualified_name(shared)))
-        FROM pg_sequence s WHERE s.seqrelid = shared AND s.seqtypid <> 'bigint'::regtype;
+        -- Its columns say where it ends then.
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
         IF obstacle.message IS NOT NULL THEN
             RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
@@ -6222,6 +6428,7 @@ BEGIN
             PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
         END IF;
         PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
+        PERFORM snowflake_ids_internal.sequence_remember(shared, former.type, former.cycles, former.unlogged, NULL);
     ELSIF bound.tag IS NOT NULL THEN
         tag := bound.tag;
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));
@@ -6730,7 +6937,7 @@ DECLARE
     node_group int := snowflake_ids_internal.node_group();
     numbers record := snowflake_ids_internal.numbers_of_group(node_group);
     highest bigint := (reached ->> node_group::text)::bigint;
-    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C");
+    is_wide boolean := snowflake_ids_internal.column_type(relation, attribute) = 'bigint'::regtype;
     options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
         ELSE '' END;
     sequence regclass;
@@ -6752,7 +6959,7 @@ BEGIN
     IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
-    sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
+    sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
     -- Of the name that it has on the coordinator, but the column's no more.
     IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
         sequence := sequence_name::regclass;
@@ -6955,7 +7162,7 @@ BEGIN
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
                 'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
-                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
+                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',

@@ -242,11 +242,8 @@ unsafe fn note_columns(
     unsafe {
         for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            let mut value = slot;
-            if is_node(*slot, pg_sys::NodeTag::T_FuncExpr) && is_narrowed((*slot).cast()) {
-                // Of a column of type integer, where the values of several rows are narrowed together.
-                value = argument_of((*slot).cast());
-            }
+            // Of a column of another type, the values of several rows are converted together.
+            let value = unconverted(slot);
             if !is_node(*value, pg_sys::NodeTag::T_Var) {
                 note_value(slot, table, (*column).resno, targets);
                 continue;
@@ -276,15 +273,10 @@ unsafe fn note_columns(
 
 /// # Safety
 /// The slot holds the value of this column: a node or null. What is made belongs to the memory that statements are planned in.
-unsafe fn note_value(mut slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
+unsafe fn note_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
     // SAFETY: as above.
     unsafe {
-        if !is_node(*slot, pg_sys::NodeTag::T_FuncExpr) {
-            return;
-        }
-        if is_narrowed((*slot).cast()) {
-            slot = argument_of((*slot).cast());
-        }
+        let slot = unconverted(slot);
         if gives_id(*slot, targets)
             && let Some(sequence) = sequence_of(table, column, targets.of_column)
         {
@@ -320,22 +312,29 @@ unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
 }
 
-/// Whether a call makes a bigint an integer.
+/// Where a value hangs before it is made an integer, a smallint or one of a domain.
 ///
 /// # Safety
-/// It is a call.
-unsafe fn is_narrowed(call: *mut pg_sys::FuncExpr) -> bool {
-    // SAFETY: as above.
-    unsafe { (*call).funcid.to_u32() == server::INT4 && !(*call).args.is_null() }
-}
-
-/// Where the first argument of a call hangs.
-///
-/// # Safety
-/// The call has one.
-unsafe fn argument_of(call: *mut pg_sys::FuncExpr) -> *mut *mut c_void {
-    // SAFETY: as above.
-    unsafe { &raw mut (*(*(*call).args).elements).ptr_value }
+/// The slot holds a node or null.
+unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
+    // SAFETY: as above; a node's tag tells which struct it is.
+    unsafe {
+        loop {
+            if is_node(*slot, pg_sys::NodeTag::T_CoerceToDomain) {
+                slot = (&raw mut (*(*slot).cast::<pg_sys::CoerceToDomain>()).arg).cast();
+                continue;
+            }
+            if !is_node(*slot, pg_sys::NodeTag::T_FuncExpr) {
+                return slot;
+            }
+            let call: *mut pg_sys::FuncExpr = (*slot).cast();
+            let narrows = matches!((*call).funcid.to_u32(), server::INT4 | server::INT2);
+            if !narrows || (*call).args.is_null() {
+                return slot;
+            }
+            slot = &raw mut (*(*(*call).args).elements).ptr_value;
+        }
+    }
 }
 
 /// Whether a node is a call of a function that defaults take ids from.

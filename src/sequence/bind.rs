@@ -10,7 +10,7 @@ use crate::pg::{server, transaction};
 use crate::segment::error::SegmentError;
 use crate::settings;
 use crate::store::tables::SEQUENCE_BINDING;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
+use pgrx::pg_sys::BuiltinOid::{BOOLOID, CHAROID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
 
@@ -26,6 +26,11 @@ static RECORD: Statement = Statement::new(
      ON CONFLICT (sequence) DO UPDATE SET tag = excluded.tag, last_number = excluded.last_number,
          generator = excluded.generator, bound_at = excluded.bound_at, checked = true",
     &[OIDOID, TEXTOID, INT8OID, TEXTOID],
+);
+static REMEMBER: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET type = $2, cycles = $3, unlogged = $4, identity = $5
+     WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+    &[OIDOID, OIDOID, BOOLOID, BOOLOID, CHAROID],
 );
 static ERASE: Statement = Statement::new(
     "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) $1",
@@ -58,6 +63,18 @@ pub fn record(
         let (tag, generator) = (tag.copied(), generator.copied());
         Ok(RECORD.run(&[of.into(), tag.into(), last_number.into(), generator.into()])?)
     })
+}
+
+/// Notes what a sequence, which is bound, was before.
+pub fn remember(
+    of: Oid,
+    of_type: Option<Oid>,
+    cycles: Option<bool>,
+    unlogged: Option<bool>,
+    identity: Option<i8>,
+) -> Result<(), SequenceError> {
+    let values = [of.into(), of_type.into(), cycles.into(), unlogged.into(), identity.into()];
+    with_table(of, || Ok(REMEMBER.run(&values)?))
 }
 
 /// Notes that a sequence is not bound.

@@ -69,6 +69,31 @@ mod snowflake_ids_internal {
         bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
     }
 
+    /// Notes what a sequence of the caller's, which is bound, was before: its type, whether it was to start again at its end, whether
+    /// it was unlogged, and which identity it was of.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn sequence_remember(
+        of: Option<pg_sys::Oid>,
+        of_type: Option<pg_sys::Oid>,
+        cycles: Option<bool>,
+        unlogged: Option<bool>,
+        identity: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let Some(of) = of else {
+            return Err(bad_argument("the sequence must not be null", "A row has a sequence."));
+        };
+        own(of)?;
+        let identity = match identity.as_ref().map(|text| text.bytes(1, "identity")).transpose()? {
+            None => None,
+            Some([letter @ (b'a' | b'd')]) => Some(letter.cast_signed()),
+            Some(_) => {
+                let detail = "It is a for ALWAYS, or d for BY DEFAULT.";
+                return Err(bad_argument("unrecognized identity", detail));
+            }
+        };
+        bind::remember(of, of_type, cycles, unlogged, identity).map_err(|error| report(&error))
+    }
+
     /// Notes that a sequence of the caller's is not bound.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn sequence_erase(of: pg_sys::Oid) -> Result<(), ErrorReport> {
@@ -140,6 +165,7 @@ extension_sql_file!(
         snowflake_ids_internal::sequence_move,
         snowflake_ids_internal::sequence_stands_at_end,
         snowflake_ids_internal::sequence_record,
+        snowflake_ids_internal::sequence_remember,
         snowflake_ids_internal::sequence_erase,
         snowflake_ids_internal::sequence_reach,
         snowflake_ids_internal::sequence_resume_above,

@@ -6,7 +6,11 @@ CREATE TABLE snowflake_ids.sequence_binding (
     last_number bigint NOT NULL,
     bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     generator   text COLLATE "C",
-    checked     boolean NOT NULL DEFAULT false
+    checked     boolean NOT NULL DEFAULT false,
+    type        regtype,
+    cycles      boolean,
+    unlogged    boolean,
+    identity    "char"
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
@@ -15,6 +19,11 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
     'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
+    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
 /* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
@@ -226,6 +235,57 @@ BEGIN
 END
 $$;
 
+/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+BEGIN
+    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF type <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
+    END IF;
+END
+$$;
+
+/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
+    unlogged boolean, number bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+            AND d.deptype IN ('a', 'i') LIMIT 1));
+BEGIN
+    IF type_then <> 'bigint'::regtype THEN
+        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
+            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
+        ELSE
+            RAISE NOTICE USING
+                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+        END IF;
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
+    END IF;
+END
+$$;
+
 /* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -281,10 +341,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     terms pg_sequence;
+    former snowflake_ids.sequence_binding;
     highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
     number numeric;
 BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
     -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
@@ -296,6 +358,7 @@ BEGIN
             HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
 END
 $$;
 

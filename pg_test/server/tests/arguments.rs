@@ -65,6 +65,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         (_, "uuid") => "'019ab1c8-7000-7000-8000-000000000000'",
         (_, "regtype") => "'bigint'",
         (_, "jsonb") => "'{}'",
+        (_, "aclitem[]") => "'{}'",
         // The server alone has others.
         (_, "internal") => "null",
         (_, "\"char\"[]") => "array['r']",
@@ -134,6 +135,11 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
         ],
         "regtype" => &["0", "4294967295", "'regtype'", "'arguments.t'", "'unknown'"],
         "jsonb" => &["'null'", "'[]'", "'{\"a\": {}}'", "'1e400'", "'\"\"'"],
+        "aclitem[]" => &[
+            "'{}'",
+            "array[makeaclitem(0, 10, 'USAGE', true)]",
+            "array[makeaclitem(4294967295, 10, 'SELECT', false)]",
+        ],
         "internal" => &[],
         _ => bail!("there are no values of type {of} here"),
     })

@@ -43,6 +43,7 @@ DECLARE
     most bigint;
     expression text;
     former text;
+    identities jsonb;
     shared regclass;
 BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
@@ -73,6 +74,7 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    identities := snowflake_ids_internal.former_identities(relation, "column");
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
         propagation := snowflake_ids_internal.propagate('off');
@@ -104,13 +106,13 @@ BEGIN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
-        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0 AND NOT s.seqcycle
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
             -- One that ends where its type does is widened.
             AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator, identities);
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
@@ -122,13 +124,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
 
-CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
+CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
     distributed boolean;
     propagation text;
     expression text;
+    identities jsonb;
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
@@ -150,6 +153,8 @@ BEGIN
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
                 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
     END IF;
+    identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
+    kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         propagation := snowflake_ids_internal.propagate('off');
@@ -173,7 +178,7 @@ BEGIN
         IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
-            PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
+            PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
     IF distributed THEN
@@ -184,4 +189,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'takes an attached column''s default back to a sequence, an identity or none';
+    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';

@@ -73,6 +73,8 @@ DECLARE
     sequence regclass;
     sequence_name text;
     course record;
+    rights aclitem[];
+    described text;
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
@@ -81,11 +83,13 @@ BEGIN
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = sequence;
         PERFORM snowflake_ids_internal.as_owner(member,
             format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
         IF keep_sequence THEN
             made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
             PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
+            PERFORM snowflake_ids_internal.set_rights(made, rights, described);
         END IF;
     END LOOP;
 END
@@ -112,6 +116,39 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
+
+-- Its owner grants them: what others granted becomes the owner's grant.
+CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    has aclitem[];
+    as_made aclitem[];
+    a record;
+BEGIN
+    IF octet_length(described) <= 8000 THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described));
+    END IF;
+    SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
+    FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
+    rights := coalesce(rights, as_made);
+    IF has @> rights AND rights @> has THEN
+        RETURN;
+    END IF;
+    FOR a IN SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
+        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee
+    LOOP
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role));
+    END LOOP;
+    FOR a IN SELECT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, e.privilege_type, e.is_grantable
+        FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL
+    LOOP
+        PERFORM snowflake_ids_internal.as_owner(sequence,
+            format('GRANT %s %sTO %s%s', a.privilege_type, on_sequence, a.role, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.set_rights IS 'gives a sequence the rights and the comment that another one had';
 
 CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -164,25 +201,27 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_others_of_sequence IS
 
 -- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
-    generator text) RETURNS void
+    generator text, identities jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owned regclass;
+    owner regclass;
     obstacle record;
+    former record;
     drops boolean := false;
 BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+    FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
         WHERE s.owner IS NOT NULL
     LOOP
-        -- A serial of integer whose column was widened.
-        PERFORM snowflake_ids_internal.as_owner(owned, format('ALTER SEQUENCE %s AS bigint', owned))
-        FROM pg_sequence s WHERE s.seqrelid = owned AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(owned);
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
             PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
                 snowflake_ids_internal.column_maximum(relation, attribute));
+            PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
+                identities ->> owner::oid::text);
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
                 HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
@@ -242,29 +281,58 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.unbind_sequences IS
     'gives the sequences that a column and those below it own their own numbers back, above an id';
 
+-- A table below that has a sequence of its own takes its default from that.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
+    member regclass;
+    own regclass;
 BEGIN
     IF sequence IS NULL THEN
         sequence := snowflake_ids_internal.create_sequence(relation, attribute,
             snowflake_ids_internal.free_sequence_name(relation, attribute), '');
     END IF;
-    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-    PERFORM snowflake_ids_internal.set_default(relation, attribute,
-        format('SET DEFAULT nextval(%L::regclass)', sequence::oid));
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        own := coalesce(snowflake_ids_internal.kept_sequence(member, attribute, highest), sequence);
+        PERFORM snowflake_ids_internal.advance_sequence(own, highest);
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)', member, attribute, own::oid));
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
     'makes a column take its default from its sequence, kept or new, above an id';
 
-CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
+-- From below: what goes with the sequence of a table goes with those of the tables below it, too.
+CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    identity text;
+BEGIN
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    FOR member, identity IN
+        SELECT b, coalesce(identities ->> b::oid::text, 'd')
+        FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
+        WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
+    LOOP
+        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, identity = 'a');
+    END LOOP;
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.restore_identities IS
+    'makes a column an identity that goes on above an id, and those below it that were one';
+
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
     sequence regclass;
     course record;
+    rights aclitem[];
+    described text;
 BEGIN
     IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
@@ -272,16 +340,16 @@ BEGIN
                 attribute, relation),
             HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kept IS NULL THEN
         SELECT NULL AS options INTO course;
     ELSE
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
     -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
-        '(' || course.options || ')');
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
+        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || course.options || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
     IF sequence IS NULL THEN
         RAISE object_in_use USING
@@ -289,29 +357,30 @@ BEGIN
             HINT = 'Try again.';
     ELSIF kept IS NOT NULL THEN
         PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        PERFORM snowflake_ids_internal.set_rights(sequence, rights, described);
     END IF;
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
--- Of the column's type: a serial of integer whose column was widened leaves a sequence that ends where integers do.
-CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
+-- Of the column's type where its own does not hold the numbers to come: a serial of integer whose column was widened leaves a sequence
+-- that ends where integers do.
+CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
         WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
+    type regtype := snowflake_ids_internal.column_type(relation, attribute);
 BEGIN
-    IF kept IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
-        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C";
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, type))
+    FROM pg_sequence s
+    WHERE s.seqrelid = kept AND s.seqtypid <> type AND highest >= snowflake_ids_internal.type_maximum(s.seqtypid);
     RETURN kept;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
-    'the sequence that a column owns, made of its type; null where it has none';
+    'the sequence that a column owns, of a type that holds the numbers above an id; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text

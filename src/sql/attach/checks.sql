@@ -76,9 +76,9 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_kind IS 'fails where the kind o
 CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
+    IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column and kind must not be null';
+            MESSAGE = 'relation and column must not be null';
     ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
@@ -152,18 +152,19 @@ CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_column pg_attribute;
+    base regtype := snowflake_ids_internal.column_type(relation, attribute);
 BEGIN
     SELECT * INTO found_column FROM pg_attribute a
     WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
     IF NOT FOUND THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    ELSIF found_column.atttypid <> 'bigint'::regtype
-        AND NOT (kind COLLATE "C" = 'segment' AND found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype)) THEN
+    ELSIF base <> 'bigint'::regtype
+        AND NOT (kind COLLATE "C" = 'segment' AND base IN ('integer'::regtype, 'smallint'::regtype)) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
-            HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
+            HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
                 format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
                     'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
                 || ' Or attach it with kind => ''segment''.'
@@ -251,11 +252,12 @@ BEGIN
     END IF;
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
-            CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END AS most
+            snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
         FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
             JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
             JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
-        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members) AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype)
+        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
+            AND snowflake_ids_internal.base_type(a.atttypid) IN ('smallint'::regtype, 'integer'::regtype)
         ORDER BY 1, 2
     LOOP
         CONTINUE WHEN other.most >= most;
@@ -277,6 +279,15 @@ BEGIN
     LOOP
         RAISE NOTICE USING
             MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
+            DETAIL = left(other.definition, 1000);
+    END LOOP;
+    FOR other IN
+        SELECT c.conname, c.contypid::regtype AS domain, pg_get_constraintdef(c.oid) AS definition
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
+        WHERE c.contype = 'c' ORDER BY 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('constraint "%s" of domain %s checks the ids to come', other.conname, other.domain),
             DETAIL = left(other.definition, 1000);
     END LOOP;
     FOR other IN

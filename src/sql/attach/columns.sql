@@ -12,10 +12,31 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
+CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE types (type, depth) AS (
+        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
+    )
+    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.base_type IS 'the type that a domain is of; else the type itself';
+
+CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE $1 WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.type_maximum IS 'the highest number that a type can hold';
+
+CREATE FUNCTION snowflake_ids_internal.column_type(relation regclass, attribute name) RETURNS regtype
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.base_type(a.atttypid)
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.column_type IS 'the type of a column, or of what its domain is of';
+
 CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE a.atttypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+    SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
 
@@ -51,6 +72,32 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
+
+-- By the oid of the table: a for ALWAYS, d for BY DEFAULT.
+CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned record;
+    identity "char";
+    identities jsonb := '{}';
+BEGIN
+    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
+    LOOP
+        identity := owned.attidentity;
+        IF identity = '' THEN
+            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
+        END IF;
+        IF identity IN ('a', 'd') THEN
+            identities := identities || jsonb_build_object(owned.owner::oid, identity);
+        END IF;
+    END LOOP;
+    RETURN identities;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.former_identities IS
+    'the identities of a column and of those below it, as they are, or were before their sequences were bound';
 
 CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

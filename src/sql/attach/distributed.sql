@@ -346,7 +346,7 @@ DECLARE
     node_group int := snowflake_ids_internal.node_group();
     numbers record := snowflake_ids_internal.numbers_of_group(node_group);
     highest bigint := (reached ->> node_group::text)::bigint;
-    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C");
+    is_wide boolean := snowflake_ids_internal.column_type(relation, attribute) = 'bigint'::regtype;
     options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
         ELSE '' END;
     sequence regclass;
@@ -368,7 +368,7 @@ BEGIN
     IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
-    sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
+    sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
     -- Of the name that it has on the coordinator, but the column's no more.
     IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
         sequence := sequence_name::regclass;

@@ -5,7 +5,7 @@
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE named (relation, number) AS (
+    WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
         UNION
@@ -13,18 +13,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             AND d.refobjsubid > 0
     ), used AS (
-        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, snowflake_ids_internal.base_type(a.atttypid) AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
             -- Any role may name a sequence in a default, by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
-        UNION
-        SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
     )
-    SELECT u.relation, u.attribute, u.type::regtype,
-        CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
+    SELECT u.relation, u.attribute, u.type, snowflake_ids_internal.type_maximum(u.type)
+    FROM used u
     ORDER BY 4, u.relation::text, u.attribute
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.others_of_sequence IS
@@ -59,6 +56,7 @@ DECLARE
     most bigint;
     obstacle record;
     other record;
+    former record;
     holders text;
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
@@ -111,10 +109,8 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- One that ends where its type does is widened; its columns say where it ends then.
-        PERFORM snowflake_ids_internal.as_owner(shared,
-            format('ALTER SEQUENCE %s AS bigint', snowflake_ids_internal.qualified_name(shared)))
-        FROM pg_sequence s WHERE s.seqrelid = shared AND s.seqtypid <> 'bigint'::regtype;
+        -- Its columns say where it ends then.
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
         IF obstacle.message IS NOT NULL THEN
             RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
@@ -126,6 +122,7 @@ BEGIN
             PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
         END IF;
         PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
+        PERFORM snowflake_ids_internal.sequence_remember(shared, former.type, former.cycles, former.unlogged, NULL);
     ELSIF bound.tag IS NOT NULL THEN
         tag := bound.tag;
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));

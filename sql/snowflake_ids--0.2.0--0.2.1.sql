@@ -204,6 +204,10 @@ BEGIN
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
+    IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
+        -- All nodes are there, each with what it had.
+        UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+    END IF;
     RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
         DETAIL = format('Worker ids: %s.', workers);
 END
@@ -581,7 +585,7 @@ BEGIN
         ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
         ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
@@ -2033,6 +2037,33 @@ BEGIN
             'snowflake_ids_internal.column_type, snowflake_ids_internal.former_identities, snowflake_ids_internal.set_rights, '
             'snowflake_ids_internal.sequence_make_fit, snowflake_ids_internal.sequence_make_former, snowflake_ids_internal.restore_identities, '
             'snowflake_ids_internal.restore_identity, snowflake_ids_internal.kept_sequence, snowflake_ids_internal.bind_sequences TO %s', holder);
+    END LOOP;
+END
+$$;
+/* Functions that changed. */
+CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+END
+$$;
+ALTER TABLE snowflake_ids.worker_lease ADD COLUMN former_until timestamptz;
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
+    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
+    'says that no server issues ids under a lease of a former registry that this one does not know';
+REVOKE EXECUTE ON FUNCTION snowflake_ids.worker_release_former FROM PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids.worker_release'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids.worker_release_former TO %s', holder);
     END LOOP;
 END
 $$;

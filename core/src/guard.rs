@@ -30,6 +30,8 @@ pub enum Guard {
     PeersBounded,
     /// A registry leases nothing that its own server issues under.
     OwnWorkerTaken,
+    /// A registry that was made anew leases nothing that a node may have of the former one.
+    Wary,
 
     // The issuer's.
     /// The mark is in the file before any session issues below it.

@@ -175,6 +175,9 @@ pub struct Search<'a> {
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
+    /// Whether the registry may be without rows of worker ids that are in use: then only one that is ours already, and this one, which
+    /// we have from the former registry.
+    pub wary: Option<Option<u32>>,
 }
 
 impl Search<'_> {
@@ -188,6 +191,13 @@ impl Search<'_> {
         let own = rows.iter().find(|row| is_own(row) && is_usable(row.worker));
         if let Some(own) = own {
             return Some(Choice::Own(*own));
+        }
+        if let Some(held) = self.wary {
+            let held = held.filter(|worker| is_usable(*worker))?;
+            return match rows.iter().find(|row| row.worker == held) {
+                Some(row) => row.is_free(self.now).then_some(Choice::Free(*row)),
+                None => Some(Choice::New { worker: held }),
+            };
         }
         let is_free = |row: &&Row| row.is_free(self.now) && is_usable(row.worker);
         let mut runs = self.runs().map(|run| {
@@ -214,8 +224,18 @@ impl Search<'_> {
         }
     }
 
-    /// All worker ids: those of the share from the preferred one on and around, then all from there on and around.
+    /// All worker ids: those that come first, those of the share from the preferred one on and around, then all from there on and around.
     fn runs(&self) -> impl Iterator<Item = Run> + Clone {
+        let capacity = self.capacity;
+        let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
+        let before = first.into_iter().flat_map(|(from, end)| {
+            let begin = self.preferred.worker.clamp(from, end);
+            [Run { from: begin, end, step: 1 }, Run { from, end: begin, step: 1 }]
+        });
+        before.chain(self.runs_of_share())
+    }
+
+    fn runs_of_share(&self) -> impl Iterator<Item = Run> + Clone {
         let (capacity, shares) = (self.capacity, self.preferred.shares.max(1));
         let share = self.preferred.share();
         // The share stays what it is however few of its worker ids there are; where to begin is among these.
@@ -276,6 +296,9 @@ pub struct Preferred {
     pub shares: u32,
     /// Whether others are not for this server.
     pub only: bool,
+    /// Those from one on and before another that come before all others: `worker` is one of them.
+    #[serde(default)]
+    pub first: Option<(u32, u32)>,
 }
 
 impl Preferred {
@@ -296,22 +319,30 @@ impl Preferred {
         let share = scattered.wrapping_add(timeline.into()) % u64::from(shares);
         let within = (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % of_share;
         let worker = u32::try_from(share + within * u64::from(shares)).unwrap_or(0);
-        Self { worker, shares, only: shares > 1 }
+        Self { worker, shares, only: shares > 1, first: None }
     }
 
-    /// Where many servers share the registry: the lowest that is free. A promoted standby of the registry may not know what
-    /// its primary leased last, so on each of eight timelines in a row it begins another eighth of the ids further up.
-    pub fn shared(timeline: u32, capacity: u32) -> Self {
-        let eighths = Self::shares(capacity);
-        Self::from(timeline.saturating_sub(1) % eighths * (capacity / eighths))
+    /// Where many servers share the registry: a `random` one that is free, as a registry that was made anew does not know what the
+    /// former one leased. A promoted standby of the registry may not know what its primary leased last, so on each of eight
+    /// timelines in a row another eighth of the ids comes first.
+    pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
+        let (begin, end) = Self::eighth(timeline, capacity);
+        Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
     }
 
     /// The worker id that a server has from elsewhere, where many share the registry. None where a registry that was promoted may
     /// not know who leased it.
     pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
-        let begin = Self::shared(timeline, capacity).worker;
-        let eighth = begin..begin.saturating_add(capacity / Self::shares(capacity));
-        (worker < capacity && (timeline <= 1 || eighth.contains(&worker))).then(|| Self::from(worker))
+        let (begin, end) = Self::eighth(timeline, capacity);
+        (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
+    }
+
+    /// All where they are few.
+    fn eighth(timeline: u32, capacity: u32) -> (u32, u32) {
+        let eighths = Self::shares(capacity);
+        let length = (capacity / eighths).max(1);
+        let begin = timeline.saturating_sub(1) % eighths * length;
+        (begin, begin + length)
     }
 
     /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
@@ -321,7 +352,7 @@ impl Preferred {
 
     /// From one on, and around.
     pub fn from(worker: u32) -> Self {
-        Self { worker, shares: 1, only: false }
+        Self { worker, shares: 1, only: false, first: None }
     }
 
     fn shares(capacity: u32) -> u32 {

@@ -22,7 +22,7 @@ use crate::issuer::{IssuerError, IssuerState};
 use crate::lease::{Holder, Lease, Origin, Skew, check_clock};
 use crate::position::Position;
 use crate::state::{Here, Identity, State};
-use crate::wire::{Entry, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
+use crate::wire::{Entry, Former, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
 use acquire::Plan;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -144,15 +144,22 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             let generator = &issuer.shared().generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
             let limit = state.worker_limit(&here.layout, now);
-            let plan = |state: &State, lease: Option<Lease>, usable_at, entry| Plan {
-                except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                choice: acquire::Range::within(limit, state, here, settings.policy, shared)
-                    .beginning_with(lease.as_ref().filter(|_| shared && !behind).map(|lease| lease.worker)),
-                may_widen: lease.is_none() || behind,
-                lease,
-                layout: here.layout,
-                max_drift: here.max_drift,
-                entry,
+            let plan = |state: &State, lease: Option<Lease>, usable_at, entry| {
+                let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
+                Plan {
+                    except: state.blocked_workers(&here.layout, datacenter, usable_at),
+                    choice: acquire::Range::within(limit, state, here, settings.policy, shared)
+                        .beginning_with(known.filter(|_| shared && !behind).map(|known| known.worker)),
+                    may_widen: lease.is_none() || behind,
+                    token: known.map(|known| known.token),
+                    former: known
+                        .zip(other.as_ref())
+                        .and_then(|(known, other)| former(known, other, datacenter, now)),
+                    lease,
+                    layout: here.layout,
+                    max_drift: here.max_drift,
+                    entry,
+                }
             };
             match state.lease.clone() {
                 Some(lease) if is_of(&lease, other.as_ref()) && !behind => {
@@ -244,6 +251,16 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 /// Whether a lease is of this registry on another server; None: of one of the server's own.
 fn is_of(lease: &Lease, other: Option<&Other>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == other.map(|other| &other.seen.identity)
+}
+
+/// What is shown of a lease of another registry that was in the place of this one: under its name here, or in its cluster.
+fn former(lease: &Lease, other: &Other, datacenter: u32, now: UnixMicros) -> Option<Former> {
+    let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
+    let origin = lease.origin.as_ref()?;
+    let is_former = origin.identity != other.seen.identity
+        && (origin.server == other.server || cluster(&origin.identity) == cluster(&other.seen.identity));
+    let is_good = lease.datacenter == datacenter && lease.expiry > now;
+    (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
 
 /// What the row of this server is to say. `next`: the position that it issues next in its own layout, if it issues.

@@ -188,9 +188,24 @@ pub struct LeaseRequest {
     pub preferred: Option<Preferred>,
     /// How far clocks may differ.
     pub max_clock_skew: Duration,
+    /// A lease that has not ended, of another registry that was in this one's place.
+    #[serde(default)]
+    pub former: Option<Former>,
     /// Worker ids that the registry's own server has without a row here. It is that server which knows.
     #[serde(skip)]
     pub taken: Vec<u32>,
+    /// How long leases of a former registry last at most, as this registry's own do.
+    #[serde(skip)]
+    pub longest: Duration,
+}
+
+/// A lease of a former registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Former {
+    /// The worker id.
+    pub worker: u32,
+    /// Ids before this instant may be issued under it.
+    pub expiry: UnixMicros,
 }
 
 /// What came of looking for a worker id.

@@ -8,6 +8,7 @@ use crate::error::{Explain, excerpt};
 use crate::guard::{Guard, holds};
 use crate::lease::{Choice, Policy, Preferred, Row, Search, check_clock};
 use crate::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
+use std::time::Duration;
 
 /// How many servers may come for a worker id at the same time.
 const CROWD: usize = 64;
@@ -54,6 +55,15 @@ pub trait WorkerRows {
     /// Notes in a locked row that its worker id was given back.
     fn give_back(&mut self, datacenter: u32, row: &Row) -> Result<(), Self::Error>;
 
+    /// Until when worker ids may be, or were, in use that have no row, as a former registry leased them; None: that was never so.
+    fn wary_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
+
+    /// Notes that in the row of a worker id, if there is one.
+    fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), Self::Error>;
+
+    /// A random number.
+    fn random(&mut self) -> u32;
+
     /// The first `limit` holders of worker ids from 0 to `last`.
     fn holders(
         &mut self,
@@ -84,11 +94,13 @@ pub struct Held {
 }
 
 /// The request of another server, as far as that may decide: any role that may ask may have written it. `taken` gives
-/// the worker ids of a datacenter that this server has itself, for one with these tokens; `timeline` is the registry's.
+/// the worker ids of a datacenter that this server has itself, for one with these tokens; `timeline` is the registry's, as is
+/// `longest`, the time that its leases last at most, with what clocks may differ by.
 pub fn bounded(
     ask: RequestBody,
     now: UnixMicros,
     timeline: u32,
+    longest: Duration,
     taken: impl FnOnce(u32, [Option<i64>; 2]) -> Vec<u32>,
 ) -> RequestBody {
     match ask {
@@ -97,6 +109,8 @@ pub fn bounded(
             // It may have leased that one from a former registry of this place.
             let asked = wish.preferred.take();
             wish.preferred = asked.and_then(|asked| Preferred::kept(asked.worker, timeline, wish.capacity));
+            wish.former = wish.former.filter(|former| former.expiry > now);
+            wish.longest = longest;
             wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)]);
             RequestBody::Lease(wish)
         }
@@ -140,7 +154,13 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     // Above all that there are is one that no server had: then there is no need to look at them.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
-    let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(rows.timeline(), *capacity));
+    let (timeline, random) = (rows.timeline(), rows.random());
+    let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
+    // Others may have leases of the former registry that end later than the one that is shown first. They were leased before that.
+    let noted = rows.wary_until()?;
+    let shown = wish.former.map(|_| now.plus(wish.longest)).filter(|_| noted.is_none());
+    let last_wary = shown.or(noted).filter(|_| holds(Guard::Wary));
+    let wary_until = last_wary.filter(|until| *until > now);
     let mut except = wish.except.clone();
     if holds(Guard::OwnWorkerTaken) {
         except.extend(&wish.taken);
@@ -152,18 +172,51 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
         preferred: above.map_or(preferred, Preferred::from),
         capacity: *capacity,
         now,
+        wary: wary_until.map(|_| wish.former.map(|former| former.worker)),
     };
     for _ in 0..CROWD {
         rows.check_for_interrupts();
-        let found = rows.rows(entry.datacenter, above.is_none(), own)?;
-        let Some(choice) = search.choose(&found) else {
-            return none_free(rows, wish, preferred, now).map(Leased::None);
+        let found = rows.rows(entry.datacenter, above.is_none() || wary_until.is_some(), own)?;
+        let leased = match search.choose(&found) {
+            Some(choice) => {
+                let taken = take(rows, &choice, entry, now)?;
+                taken.map(|expiry| Leased::Taken { choice: begun_after(choice, last_wary, wish), expiry })
+            }
+            None => Some(Leased::None(match wary_until {
+                Some(until) => wary(until),
+                None => none_free(rows, wish, preferred, now)?,
+            })),
         };
-        if let Some(expiry) = take(rows, &choice, entry, now)? {
-            return Ok(Leased::Taken { choice, expiry });
+        let Some(leased) = leased else { continue };
+        if let Some((former, until)) = wish.former.zip(wary_until) {
+            rows.note_wary(entry.datacenter, former.worker, until)?;
         }
+        return Ok(leased);
     }
     Ok(Leased::Missed)
+}
+
+/// A worker id that has no row may have been another's under a lease of a former registry: its holder begins when all of these have
+/// ended, unless it has it from there.
+fn begun_after(choice: Choice, last_wary: Option<UnixMicros>, wish: &LeaseRequest) -> Choice {
+    match (choice, last_wary) {
+        (Choice::New { worker }, Some(until)) if wish.former.is_none_or(|former| former.worker != worker) => {
+            Choice::Free(Row { worker, token: None, expiry: until, leased: until })
+        }
+        (choice, _) => choice,
+    }
+}
+
+/// A registry that was made anew cannot know what else the former one leased.
+fn wary(until: UnixMicros) -> LeaseError {
+    LeaseError::yet(
+        format!(
+            "The registry was made anew, and servers may issue ids under leases of the former one until {until}. Until then it leases \
+             to each the worker id that it has, and no other."
+        ),
+        "Have the servers of the former registry use this one, with snowflake_ids.use_registry, or stop them. When all are, SELECT \
+         snowflake_ids.worker_release_former() on the registry.",
+    )
 }
 
 /// What a row says of the server that it is newly leased to.

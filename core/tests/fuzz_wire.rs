@@ -99,9 +99,10 @@ fn lease(wish: &LeaseRequest) {
         policy: *policy,
         own: [wish.token, Some(entry.token)],
         except: &wish.except,
-        preferred: Preferred::shared(1, *capacity),
+        preferred: Preferred::shared(1, *capacity, 0),
         capacity: *capacity,
         now: NOW,
+        wary: None,
     };
     let chosen = search.choose(&rows).as_ref().map(Choice::worker);
     assert!(chosen.is_none_or(|worker| worker < *capacity && !wish.except.contains(&worker)));

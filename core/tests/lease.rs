@@ -33,7 +33,7 @@ fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
     if let Some(row) = rows.iter().find(ours) {
         return Some(Choice::Own(*row));
     }
-    let Preferred { worker, shares, only } = search.preferred;
+    let Preferred { worker, shares, only, first: _ } = search.preferred;
     let is_of_share = |other: &u32| other % shares == worker % shares;
     let of_share: Vec<u32> = (0..search.capacity).filter(is_of_share).collect();
     // Those of the share first, from the preferred one on and around; then all others, from there on and around.
@@ -73,8 +73,8 @@ proptest! {
         only: bool,
         capacity in 1..=CAPACITY,
     ) {
-        let preferred = Preferred { worker, shares, only };
-        let search = Search { policy, own, except: &except, preferred, capacity, now: NOW };
+        let preferred = Preferred { worker, shares, only, first: None };
+        let search = Search { policy, own, except: &except, preferred, capacity, now: NOW, wary: None };
         prop_assert_eq!(search.choose(&rows), wanted(&search, &rows));
     }
 
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
         let preferred = Preferred::from(worker);
-        let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW };
+        let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW, wary: None };
         match search.choose(&rows) {
             Some(Choice::Own(row)) => prop_assert!(row.token.is_some() && row.token == own),
             Some(Choice::Free(row)) => prop_assert!(row.expiry <= NOW),
@@ -110,7 +110,7 @@ proptest! {
             // It takes all that it may.
             let mut rows: Vec<Row> = Vec::new();
             let search = |rows: &[Row]| {
-                Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW }.choose(rows)
+                Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, wary: None }.choose(rows)
             };
             while let Some(choice) = search(&rows) {
                 let worker = choice.worker();
@@ -127,10 +127,17 @@ proptest! {
 
 #[test]
 fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
-    let preferred = Preferred { worker: 1_021, shares: 8, only: true };
+    let preferred = Preferred { worker: 1_021, shares: 8, only: true, first: None };
     let choose = |capacity, preferred| {
-        let search =
-            Search { policy: Policy::Reuse, own: [None; 2], except: &[], preferred, capacity, now: NOW };
+        let search = Search {
+            policy: Policy::Reuse,
+            own: [None; 2],
+            except: &[],
+            preferred,
+            capacity,
+            now: NOW,
+            wary: None,
+        };
         search.choose(&[])
     };
     assert_eq!(choose(1_024, preferred), Some(Choice::New { worker: 1_021 }));
@@ -143,8 +150,15 @@ fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
 fn a_row_that_was_given_back_is_no_servers_own() {
     let row = Row { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
     let preferred = Preferred::from(0);
-    let search =
-        Search { policy: Policy::Reuse, own: [None; 2], except: &[], preferred, capacity: 1, now: NOW };
+    let search = Search {
+        policy: Policy::Reuse,
+        own: [None; 2],
+        except: &[],
+        preferred,
+        capacity: 1,
+        now: NOW,
+        wary: None,
+    };
     assert_eq!(search.choose(&[row]), None, "its expiry has not passed");
 }
 
@@ -153,7 +167,7 @@ fn a_row_that_was_given_back_is_no_servers_own() {
 fn a_search_among_very_many_takes_no_longer_than_reading_them() {
     const MANY: u32 = 1_000_000;
     let except: Vec<u32> = (0..MANY).rev().chain(0..MANY).collect();
-    let preferred = Preferred { worker: 7, shares: 100, only: false };
+    let preferred = Preferred { worker: 7, shares: 100, only: false, first: None };
     for policy in [Policy::Reuse, Policy::Disposable, Policy::Queue] {
         let search = Search {
             policy,
@@ -162,6 +176,7 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
             preferred,
             capacity: i32::MAX.cast_unsigned(),
             now: NOW,
+            wary: None,
         };
         let above = Search { preferred: Preferred::from(7), ..search };
         assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY + 7 }), "{policy:?}");
@@ -191,50 +206,80 @@ fn a_clock_may_differ_up_to_the_limit() {
     assert_eq!(check(100, Some(i64::MIN)), Ok(()), "others may be behind");
 }
 
-/// The worker id that comes before all others, where many servers share a registry.
-fn shared(timeline: u32, capacity: u32) -> u32 {
-    let preferred = Preferred::shared(timeline, capacity);
-    assert_eq!(preferred, Preferred::from(preferred.worker), "others may be had when these are taken");
+/// Where a shared registry begins to look, by a random number.
+fn shared(timeline: u32, capacity: u32, random: u32) -> u32 {
+    let preferred = Preferred::shared(timeline, capacity, random);
+    assert!(!preferred.only, "others may be had when these are taken");
     preferred.worker
 }
 
 #[test]
-fn a_shared_registry_begins_with_the_lowest() {
-    assert_eq!([1, 2, 8, 9].map(|timeline| shared(timeline, 1_024)), [0, 128, 896, 0]);
-    assert_eq!(shared(0, 1_024), 0, "there is no timeline 0");
-    assert_eq!([shared(1, 31), shared(2, 31)], [0, 0], "too few to begin apart");
-    assert_eq!([shared(1, 0), shared(5, 1)], [0, 0]);
+fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_timeline() {
+    let begins = |timeline, random: [u32; 3]| random.map(|random| shared(timeline, 1_024, random));
+    assert_eq!(begins(1, [0, 1, 127]), [0, 1, 127]);
+    assert_eq!(begins(2, [0, 1, u32::MAX]), [128, 129, 255]);
+    assert_eq!([8, 9, 0].map(|timeline| shared(timeline, 1_024, 0)), [896, 0, 0], "there is no timeline 0");
+    assert_eq!([shared(1, 31, 30), shared(2, 31, 31)], [30, 0], "too few to begin apart");
+    assert_eq!([shared(1, 0, 5), shared(5, 1, 5)], [0, 0]);
 }
 
 /// A server that comes after a promotion gets a worker id that the standby need not have heard of.
 #[test]
-fn after_a_promotion_the_lowest_of_the_next_share_is_leased() {
+fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     let choose = |timeline, rows: &[Row]| {
-        let preferred = Preferred::shared(timeline, 1_024);
+        let preferred = Preferred::shared(timeline, 1_024, 127);
         let (own, capacity) = ([None; 2], 1_024);
-        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW }.choose(rows)
+        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, wary: None }
+            .choose(rows)
     };
     let held = |worker| Row { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
-    assert_eq!(choose(1, &[held(0), held(1)]), Some(Choice::New { worker: 2 }));
-    assert_eq!(choose(2, &[held(0), held(1)]), Some(Choice::New { worker: 128 }));
-    let full: Vec<Row> = (128..1_024).map(held).collect();
-    assert_eq!(choose(2, &full), Some(Choice::New { worker: 0 }), "those of other shares come last");
+    assert_eq!(choose(1, &[held(127)]), Some(Choice::New { worker: 0 }), "around within the eighth");
+    assert_eq!(choose(2, &[held(0), held(255)]), Some(Choice::New { worker: 128 }));
+    let full: Vec<Row> = (128..256).map(held).collect();
+    assert_eq!(choose(2, &full), Some(Choice::New { worker: 256 }), "those of other eighths come last");
+}
+
+/// A registry that was made anew leases to a server what that had, or has here already, and nothing else.
+#[test]
+fn a_registry_that_was_made_anew_leases_what_a_server_has() {
+    let held =
+        |worker, expiry| Row { worker, token: Some(1), expiry: UnixMicros(expiry), leased: UnixMicros(0) };
+    let rows = [held(3, 90), held(4, 5), Row { token: Some(7), ..held(9, 90) }];
+    let choose = |own, except: &[u32], wary| {
+        let preferred = Preferred::shared(1, 1_024, 0);
+        Search {
+            policy: Policy::Reuse,
+            own: [own, None],
+            except,
+            preferred,
+            capacity: 1_024,
+            now: NOW,
+            wary: Some(wary),
+        }
+        .choose(&rows)
+    };
+    assert_eq!(choose(None, &[], None), None, "it has none");
+    assert_eq!(choose(None, &[], Some(5)), Some(Choice::New { worker: 5 }));
+    assert_eq!(choose(None, &[], Some(4)), Some(Choice::Free(rows[1])));
+    assert_eq!(choose(None, &[], Some(3)), None, "it is another's");
+    assert_eq!(choose(None, &[5], Some(5)), None, "the clock is behind it");
+    assert_eq!(choose(None, &[], Some(1_024)), None, "there is no room for it");
+    assert_eq!(choose(Some(7), &[], None), Some(Choice::Own(rows[2])));
 }
 
 proptest! {
     /// Eight timelines in a row begin with ids that no other of them begins with.
     #[test]
-    fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22) {
-        let begins: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity)).collect();
-        for (one, begin) in begins.iter().enumerate() {
-            prop_assert!(*begin + capacity / 8 <= capacity);
-            prop_assert!(begins[..one].iter().all(|other| begin.abs_diff(*other) >= capacity / 8));
-        }
+    fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22, random: u32) {
+        let begins: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity, random)).collect();
+        let eighths: std::collections::BTreeSet<_> = begins.iter().map(|begin| begin / (capacity / 8)).collect();
+        prop_assert_eq!(eighths.len(), 8);
+        prop_assert!(begins.iter().all(|begin| *begin < capacity));
     }
 
     #[test]
-    fn any_timeline_of_a_shared_registry_is_safe(timeline: u32, capacity: u32) {
-        prop_assert!(shared(timeline, capacity) < capacity.max(1));
+    fn any_timeline_of_a_shared_registry_is_safe(timeline: u32, capacity: u32, random: u32) {
+        prop_assert!(shared(timeline, capacity, random) < capacity.max(1));
     }
 }
 

@@ -64,7 +64,9 @@ fn wish() -> LeaseRequest {
         capacity: 1_024,
         preferred: None,
         max_clock_skew: Duration::from_micros(MINUTE),
+        former: None,
         taken: Vec::new(),
+        longest: Duration::ZERO,
     }
 }
 
@@ -99,6 +101,15 @@ impl WorkerRows for Rows {
     }
     fn give_back(&mut self, _: u32, _: &Row) -> Result<(), ()> {
         Ok(())
+    }
+    fn wary_until(&mut self) -> Result<Option<UnixMicros>, ()> {
+        Ok(None)
+    }
+    fn note_wary(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
+        Ok(())
+    }
+    fn random(&mut self) -> u32 {
+        0
     }
     fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<Held>, ()> {
         Ok(Vec::new())
@@ -148,6 +159,15 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         }
         fn give_back(&mut self, _: u32, _: &Row) -> Result<(), ()> {
             Err(())
+        }
+        fn wary_until(&mut self) -> Result<Option<UnixMicros>, ()> {
+            Ok(None)
+        }
+        fn note_wary(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
+            Ok(())
+        }
+        fn random(&mut self) -> u32 {
+            0
         }
         fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<Held>, ()> {
             Ok(Vec::new())

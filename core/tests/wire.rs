@@ -301,7 +301,9 @@ fn bounds() -> LeaseRequest {
         capacity: 32,
         preferred: None,
         max_clock_skew: Duration::from_secs(5),
+        former: None,
         taken: vec![],
+        longest: Duration::ZERO,
     }
 }
 
@@ -517,7 +519,7 @@ fn policies() -> impl Strategy<Value = Policy> {
 
 prop_compose! {
     fn preferences()((worker, shares, only) in any::<(u32, u32, bool)>()) -> Preferred {
-        Preferred { worker, shares, only }
+        Preferred { worker, shares, only, first: None }
     }
 }
 
@@ -529,7 +531,7 @@ prop_compose! {
         (capacity, max_clock_skew) in any::<(u32, Duration)>(),
         preferred in of(preferences()),
     ) -> LeaseRequest {
-        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew, taken: vec![] }
+        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew, former: None, taken: vec![], longest: Duration::ZERO }
     }
 }
 

@@ -3425,6 +3425,7 @@ CREATE TABLE snowflake_ids.worker_lease (
     renewed_at        timestamptz,
     released_at       timestamptz,
     layout            text,
+    former_until      timestamptz,
     PRIMARY KEY (datacenter_id, worker_id)
 );
 COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
@@ -3435,6 +3436,8 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
     'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
 COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
+    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 CREATE FUNCTION snowflake_ids.worker_release(
@@ -3476,6 +3479,17 @@ BEGIN
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
 END
 $$;
+CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
+    'says that no server issues ids under a lease of a former registry that this one does not know';
+
 COMMENT ON FUNCTION snowflake_ids.worker_release IS
     'gives a leased worker id up; holder_is_down says that its holder is gone for good';
 /* </end connected objects> */
@@ -4985,6 +4999,10 @@ BEGIN
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
+    IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
+        -- All nodes are there, each with what it had.
+        UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+    END IF;
     RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
         DETAIL = format('Worker ids: %s.', workers);
 END
@@ -7194,7 +7212,7 @@ BEGIN
         ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
         ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),

@@ -15,3 +15,9 @@ pub fn token() -> i64 {
         }
     }
 }
+
+/// Any number.
+pub fn number() -> u32 {
+    let [a, b, c, d, ..] = token().to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
+}

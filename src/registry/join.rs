@@ -42,8 +42,8 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
         let tokens = [Some(lease.token), state.claim];
         // Another database may use a registry, too.
         (state.registry, state.leases_with) = (None, None);
-        // Not to be known again: a server that asks for a lease before this is committed gets another row.
-        state.give_up();
+        // None issues under it any more. A registry that took the place of this one is shown it.
+        state.leave_former();
         Some((lease, tokens))
     });
     let Some((lease, tokens)) = given_up.map_err(hindered)? else { return Ok(()) };
@@ -56,8 +56,11 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let mut tokens = tokens.into_iter().flatten();
     let released =
         tokens.try_for_each(|token| ask(&mut caller, server, Some(registry), release(token)).map(drop));
-    if let Err(report) = released {
-        pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.expiry, report.message());
+    match released {
+        Ok(()) => issuer::change(shared, |state, _| state.former = None).map_err(hindered)?,
+        Err(report) => {
+            pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.expiry, report.message());
+        }
     }
     Ok(())
 }

@@ -404,6 +404,10 @@ BEGIN
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
+    IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
+        -- All nodes are there, each with what it had.
+        UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+    END IF;
     RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
         DETAIL = format('Worker ids: %s.', workers);
 END

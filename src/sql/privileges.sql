@@ -109,7 +109,7 @@ BEGIN
         ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
         ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),

@@ -8,6 +8,7 @@ use crate::pg::{cluster, guc, server, transaction};
 use crate::registry::{self, serve};
 use crate::segment::error::SegmentError;
 use crate::segment::own;
+use crate::settings;
 use crate::store;
 use crate::store::dense::plan_by_key;
 use crate::store::tables::SEGMENT;
@@ -101,7 +102,8 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     {
         return Err(leases_elsewhere(&database));
     }
-    let ask = worker_registry::bounded(ask, now, cluster::timeline(), serve::taken_workers);
+    let longest = settings::lease_duration() + settings::max_clock_skew();
+    let ask = worker_registry::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))

@@ -15,6 +15,7 @@ CREATE TABLE snowflake_ids.worker_lease (
     renewed_at        timestamptz,
     released_at       timestamptz,
     layout            text,
+    former_until      timestamptz,
     PRIMARY KEY (datacenter_id, worker_id)
 );
 COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
@@ -25,6 +26,8 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
     'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
 COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
+    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 CREATE FUNCTION snowflake_ids.worker_release(
@@ -66,5 +69,16 @@ BEGIN
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
 END
 $$;
+CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
+    'says that no server issues ids under a lease of a former registry that this one does not know';
+
 COMMENT ON FUNCTION snowflake_ids.worker_release IS
     'gives a leased worker id up; holder_is_down says that its holder is gone for good';

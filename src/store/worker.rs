@@ -2,6 +2,7 @@
 
 use crate::pg::cluster;
 use crate::pg::encoding::legible;
+use crate::pg::random;
 use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::time::{from_sql, to_sql};
@@ -80,6 +81,14 @@ static GIVE_BACK: Statement = Statement::new(
     &[INT4OID, INT4OID, TIMESTAMPTZOID],
 );
 
+static WARY_UNTIL: Statement =
+    Statement::new("SELECT max(former_until) FROM snowflake_ids.worker_lease", &[]);
+
+static NOTE_WARY: Statement = Statement::new(
+    "UPDATE snowflake_ids.worker_lease SET former_until = $3 WHERE datacenter_id = $1 AND worker_id = $2",
+    &[INT4OID, INT4OID, TIMESTAMPTZOID],
+);
+
 static HOLDERS: Statement = Statement::new(
     "SELECT worker_id, convert_to(coalesce(left(host, 255), '?'), 'UTF8'), port, expires_at
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND expires_at > $4
@@ -146,6 +155,18 @@ impl WorkerRows for Rows {
 
     fn give_back(&mut self, datacenter: u32, row: &Row) -> Result<(), SpiError> {
         GIVE_BACK.run(&[number(datacenter), number(row.worker), stamp(row.expiry).into()])
+    }
+
+    fn wary_until(&mut self) -> Result<Option<UnixMicros>, SpiError> {
+        Ok(WARY_UNTIL.first(&[], |row| instant(row, 1))?.flatten())
+    }
+
+    fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), SpiError> {
+        NOTE_WARY.run(&[number(datacenter), number(worker), stamp(until).into()])
+    }
+
+    fn random(&mut self) -> u32 {
+        random::number()
     }
 
     fn holders(

@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use crate::position::Position;
 use crate::state::{Here, State};
-use crate::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
+use crate::wire::{Entry, Former, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
 use std::time::Duration;
 
 /// What there is to go by.
@@ -18,6 +18,10 @@ use std::time::Duration;
 pub struct Plan {
     /// The lease that there is: the clock is behind its ids, or it is of another registry.
     pub lease: Option<Lease>,
+    /// The token of the lease that there is, or was.
+    pub token: Option<i64>,
+    /// What the registry is shown of it, where it is of one that was in its place.
+    pub former: Option<Former>,
     /// Worker ids that cannot be used here now.
     pub except: Vec<u32>,
     /// Those among which one is looked for.
@@ -80,10 +84,11 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             Leased::Missed => return Ok(Step::Again),
             // Better one that has no room in some layout than none at all.
             Leased::None(none) => {
-                return match plan.widened() {
-                    Some(widened) => self.acquire(&widened),
-                    None => Err(LeaseStepError::None(self.named(none))),
+                let Some(widened) = plan.widened() else {
+                    self.leave_former(plan)?;
+                    return Err(LeaseStepError::None(self.named(none)));
                 };
+                return self.acquire(&widened);
             }
         };
         self.check_lease(&lease, plan)?;
@@ -126,7 +131,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
         let left = self.state.change(|state, _| {
             if state.lease == plan.lease {
-                state.give_up();
+                state.leave_former();
             }
         });
         left.map_err(LeaseStepError::State)
@@ -182,12 +187,14 @@ impl Plan {
         LeaseRequest {
             entry: self.entry.clone(),
             policy,
-            token: self.lease.as_ref().map(|lease| lease.token),
+            token: self.token,
             except: self.except.iter().copied().take(MAX_EXCEPT).collect(),
             capacity: self.choice.capacity,
             preferred: self.choice.preferred,
             max_clock_skew,
+            former: self.former,
             taken: Vec::new(),
+            longest: Duration::ZERO,
         }
     }
 

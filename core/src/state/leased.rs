@@ -41,12 +41,14 @@ impl State {
 
     pub(super) fn forget_lease(&mut self) {
         self.lease = None;
+        self.former = None;
         self.claim = None;
     }
 
     /// Takes up a lease: its worker issues from now on.
     pub fn take_up(&mut self, lease: Lease) {
         self.claim = None;
+        self.former = None;
         let (datacenter, worker) = (lease.datacenter, lease.worker);
         self.lease = Some(lease);
         self.identify(Identity::Leased { datacenter });
@@ -81,6 +83,13 @@ impl State {
     pub fn give_up(&mut self) {
         self.forget_lease();
         self.node = None;
+    }
+
+    /// The same for a lease of another registry than the one in use.
+    pub fn leave_former(&mut self) {
+        let former = self.lease.take().or(self.former.take());
+        self.give_up();
+        self.former = former;
     }
 
     /// Gives up the lease with this token, whose row was rolled back with the registry that it was in.

@@ -28,6 +28,7 @@ impl State {
             own: Marks::default(),
             others: Others::default(),
             lease: None,
+            former: None,
             claim: None,
             registry: None,
             moving_to: None,

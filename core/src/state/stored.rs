@@ -43,6 +43,9 @@ pub struct State {
     pub others: Others,
     /// The worker id that was leased.
     pub lease: Option<Lease>,
+    /// One that was given up as another registry took the place of its own, which is shown it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<Lease>,
     /// The token that is about to be written to the registry, and may be there already.
     pub claim: Option<i64>,
     /// The database that holds the registry, by its oid.

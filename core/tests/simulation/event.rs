@@ -68,6 +68,10 @@ pub enum Event {
         server: usize,
         incarnation: u64,
     },
+    /// An operator has a server use the registry that was made anew.
+    Introduce {
+        server: usize,
+    },
     ClockRight {
         server: usize,
     },

@@ -3,7 +3,7 @@
 use super::disk::{Disk, File};
 use super::event::{Event, Scope};
 use super::registry::Dump;
-use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
+use super::server::{EXPIRY, FORMER, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
 use snowflake_ids_core::lease_launch::Named;
 use snowflake_ids_core::{ClockRollback, Layout, Position, UnixMicros};
@@ -28,11 +28,12 @@ pub enum Fault {
     Takeover,
     Release,
     RegistryClock,
+    RegistryAnew,
     Settings,
     Databases,
 }
 
-pub const FAULTS: [Fault; 16] = [
+pub const FAULTS: [Fault; 17] = [
     Fault::Kill,
     Fault::Stop,
     Fault::Reboot,
@@ -47,6 +48,7 @@ pub const FAULTS: [Fault; 16] = [
     Fault::Takeover,
     Fault::Release,
     Fault::RegistryClock,
+    Fault::RegistryAnew,
     Fault::Settings,
     Fault::Databases,
 ];
@@ -154,6 +156,7 @@ impl World {
                 self.shared.offset.set(self.chance.between(-most, most));
                 true
             }
+            Fault::RegistryAnew => self.make_registry_anew(server),
             Fault::Settings => {
                 let rollbacks = [ClockRollback::Error, ClockRollback::Wait, ClockRollback::Switch];
                 this.policy.set(self.policy());
@@ -300,6 +303,7 @@ impl World {
         child.timeline.set(parent.timeline.get());
         child.identity.set(parent.identity.get());
         child.scope.set(parent.scope.get());
+        child.introduced.set(parent.introduced.get());
         child.policy.set(parent.policy.get());
         child.registry_moved.set(parent.registry_moved.get());
         let synced = |file: File| File { synced: true, inode: file.inode + 1_000_000, ..file };
@@ -311,7 +315,36 @@ impl World {
                 new.registry.restore(dump);
             }
         }
+        if child.introduced.get() != self.shared.generation.get() {
+            self.after(SECOND, Event::Introduce { server: new });
+        }
         child
+    }
+
+    /// Another registry takes the place of the one that servers share, which use it one after another. The first one that does has a
+    /// lease, and shows it: until then the registry cannot know of any.
+    fn make_registry_anew(&mut self, server: usize) -> bool {
+        let this = &self.servers[server];
+        let state = this.disk.borrow().file.as_ref().and_then(|file| file.state().ok());
+        let lease = state.and_then(|state| state.lease).filter(|lease| lease.expiry.0 > self.now());
+        let is_first = this.introduced.get() == self.shared.generation.get();
+        let Some(lease) = lease.filter(|_| is_first && self.scope == Scope::Shared) else { return false };
+        self.shared.make_anew();
+        self.shared.note_former(&lease, UnixMicros(self.now() + FORMER));
+        for server in 0..self.servers.len() {
+            let delay = self.chance.between(0, 2 * EXPIRY);
+            self.after(delay, Event::Introduce { server });
+        }
+        true
+    }
+
+    /// Has a server use the registry, which asks it for a worker id at once.
+    pub fn introduce(&mut self, server: usize) {
+        let this = &self.servers[server];
+        this.introduced.set(self.shared.generation.get());
+        if let Some(live) = this.live() {
+            live.requests.ask_to_renew();
+        }
     }
 
     /// An operator takes a worker id away, or has its holder give it up.

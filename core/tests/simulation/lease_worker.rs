@@ -5,8 +5,8 @@ use super::databases::{self, Database};
 use super::event::{Event, Scope};
 use super::host::Host;
 use super::process::{Pause, Wait};
-use super::registry::{Locked, Registry};
-use super::server::{EXPIRY, MAX_SKEW, SECOND, time};
+use super::registry::{Locked, Registry, name};
+use super::server::{EXPIRY, FORMER, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::issuer::Issuer;
@@ -163,7 +163,7 @@ impl RegistryLink for Link<'_> {
         } else if self.host.server.alone {
             return Ok(Place::Here);
         }
-        Ok(Place::On(Other { server: "shared".into(), seen: name() }))
+        Ok(Place::On(Other { server: "shared".into(), seen: name(self.host.server.introduced.get()) }))
     }
 
     fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, NoAnswerError> {
@@ -174,10 +174,10 @@ impl RegistryLink for Link<'_> {
         Ok(said)
     }
 
-    fn ask_other(&mut self, _: &Other, ask: RequestBody) -> Result<Response, NoAnswerError> {
+    fn ask_other(&mut self, other: &Other, ask: RequestBody) -> Result<Response, NoAnswerError> {
         let (host, sim, live) = (self.host, &self.host.sim, &self.host.live);
         let timeout = Duration::from_secs(1);
-        let request = Request { version: wire::VERSION, registry: Some(name()), timeout, ask };
+        let request = Request { version: wire::VERSION, registry: Some(other.seen.clone()), timeout, ask };
         let number = live.sent.get() + 1;
         live.sent.set(number);
         live.answer.replace(None);
@@ -208,11 +208,6 @@ impl RegistryLink for Link<'_> {
     }
 }
 
-/// The registry that all servers share.
-fn name() -> Name {
-    Name { identity: "shared".into(), timeline: 1 }
-}
-
 /// A request as it came from a server: which one, and what it is to be answered under.
 pub struct Sent {
     pub server: usize,
@@ -231,14 +226,14 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
             pause.suspend(Wait::Turn);
         }
     };
-    // An error gets lost as any answer may.
-    let Ok(said) = registry.serve(1, &bounded(request.ask, now, 1, |_, _| Vec::new()), now, &stop) else {
-        return;
-    };
+    // An error gets lost as any answer may; so is what another registry was meant by.
+    let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
+    let ask = bounded(request.ask, now, 1, Duration::from_micros(FORMER.cast_unsigned()), |_, _| Vec::new());
+    let Ok(said) = meant.then(|| registry.serve(1, &ask, now, &stop)).unwrap_or(Err(Locked)) else { return };
     if is_lost(sim, sent.cut_off) {
         return;
     }
-    let answer = Response { registry: name(), clock: now, said }.to_text().unwrap();
+    let answer = Response { registry: registry.name(), clock: now, said }.to_text().unwrap();
     let Sent { server, incarnation, number, .. } = *sent;
     sim.send(sim.chance.between(100, 50_000), Event::Answer { server, incarnation, number, answer });
 }

@@ -2,11 +2,12 @@
 //! locked wait for its end; what it wrote is seen by others after that. A process that ends rolls its transaction back.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::Row;
-use snowflake_ids_core::wire::{Entry, RequestBody, ResponseBody};
+use snowflake_ids_core::lease::{Holder, Lease, Row};
+use snowflake_ids_core::wire::{Entry, Registry as Name, RequestBody, ResponseBody};
 use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// How often a transaction looks again for a locked row until it gives up.
 const TIMEOUT: u32 = 40;
@@ -16,6 +17,7 @@ struct Stored {
     row: Row,
     entry: Entry,
     given_back: bool,
+    former_until: Option<UnixMicros>,
 }
 
 /// A registry: the rows that are committed, and which transaction has locked which.
@@ -28,6 +30,8 @@ pub struct Registry {
     pub offset: Cell<i64>,
     /// How many worker ids were taken that their holder did not have before.
     pub leased: Cell<u64>,
+    /// How often it was made anew.
+    pub generation: Cell<u32>,
 }
 
 /// A copy of the rows that were committed.
@@ -66,6 +70,33 @@ impl Registry {
         self.rows.borrow_mut().clear();
     }
 
+    /// Another registry takes its place, without a row.
+    pub fn make_anew(&self) {
+        self.clear();
+        self.generation.set(self.generation.get() + 1);
+    }
+
+    /// A holder of a lease of the former one has shown it.
+    pub fn note_former(&self, lease: &Lease, until: UnixMicros) {
+        let Lease { worker, token, expiry, datacenter, .. } = *lease;
+        let row = Row { worker, token: Some(token), expiry, leased: expiry };
+        let (host, directory, layout) = (String::new(), String::new(), String::new());
+        let holder = Holder { system_identifier: 0, timeline: 1, host, port: None, directory, layout };
+        let entry = Entry { datacenter, token, duration: Duration::ZERO, now: expiry, last: None, holder };
+        let stored = Stored { row, entry, given_back: false, former_until: Some(until) };
+        self.rows.borrow_mut().insert(worker, stored);
+    }
+
+    /// Whether it has leased nothing.
+    pub fn is_empty(&self) -> bool {
+        self.rows.borrow().is_empty()
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> Name {
+        name(self.generation.get())
+    }
+
     /// An operator gives all worker ids back: their holders are down for good.
     pub fn free_all(&self, from: UnixMicros) {
         for stored in self.rows.borrow_mut().values_mut() {
@@ -85,7 +116,9 @@ impl Registry {
     ) -> Result<ResponseBody, Locked> {
         self.transactions.set(self.transactions.get() + 1);
         let number = self.transactions.get();
-        let mut rows = Transaction { registry: self, stop, number, written: BTreeMap::new(), timeline };
+        let generation = self.generation.get();
+        let mut rows =
+            Transaction { registry: self, stop, number, generation, written: BTreeMap::new(), timeline };
         let said = match ask {
             RequestBody::Lease(wish) => ResponseBody::Leased(worker_registry::lease(&mut rows, wish, now)?),
             RequestBody::Renew { worker, token, entry } => {
@@ -97,9 +130,13 @@ impl Registry {
             }
             other => panic!("a lease worker asks {other:?}"),
         };
-        rows.commit();
-        Ok(said)
+        if rows.commit() { Ok(said) } else { Err(Locked) }
     }
+}
+
+/// What a registry of a generation is called that all servers share: all are in one cluster.
+pub fn name(generation: u32) -> Name {
+    Name { identity: format!("shared/{generation}"), timeline: 1 }
 }
 
 /// A statement waited for a locked row in vain.
@@ -110,13 +147,18 @@ struct Transaction<'a> {
     registry: &'a Registry,
     stop: &'a dyn Fn(),
     number: u64,
+    generation: u32,
     written: BTreeMap<u32, Stored>,
     timeline: u32,
 }
 
 impl Transaction<'_> {
-    fn commit(mut self) {
+    /// Whether the registry is there still.
+    fn commit(mut self) -> bool {
         (self.stop)();
+        if self.registry.generation.get() != self.generation {
+            return false;
+        }
         let mut rows = self.registry.rows.borrow_mut();
         for (worker, stored) in std::mem::take(&mut self.written) {
             let takes = stored.row.token.is_some();
@@ -126,6 +168,7 @@ impl Transaction<'_> {
                 takes && former.is_none_or(|former| former.entry.holder != holder || former.given_back);
             self.registry.leased.set(self.registry.leased.get() + u64::from(anew));
         }
+        true
     }
 
     /// Waits until no other transaction has the row of a worker id locked, there or not.
@@ -205,13 +248,14 @@ impl WorkerRows for Transaction<'_> {
         if self.read(row.worker).is_some() {
             return Ok(false);
         }
-        self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false });
+        self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false, former_until: None });
         Ok(true)
     }
 
     fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), Locked> {
         (self.stop)();
-        self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false });
+        let former_until = self.read(row.worker).and_then(|stored| stored.former_until);
+        self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false, former_until });
         Ok(())
     }
 
@@ -221,6 +265,27 @@ impl WorkerRows for Transaction<'_> {
             self.write(row, Stored { given_back: true, ..stored });
         }
         Ok(())
+    }
+
+    fn wary_until(&mut self) -> Result<Option<UnixMicros>, Locked> {
+        (self.stop)();
+        let rows = self.registry.rows.borrow();
+        Ok(rows.values().filter_map(|stored| stored.former_until).max())
+    }
+
+    fn note_wary(&mut self, _: u32, worker: u32, until: UnixMicros) -> Result<(), Locked> {
+        if self.read(worker).is_some() {
+            self.hold(worker)?;
+            if let Some(stored) = self.read(worker) {
+                let row = stored.row;
+                self.write(&row, Stored { former_until: Some(until), ..stored });
+            }
+        }
+        Ok(())
+    }
+
+    fn random(&mut self) -> u32 {
+        u32::try_from(self.number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).unwrap()
     }
 
     fn holders(&mut self, _: u32, last: u32, limit: usize, now: UnixMicros) -> Result<Vec<Held>, Locked> {

@@ -22,6 +22,8 @@ pub const RESERVE: i64 = 3 * SECOND;
 pub const MAX_JUMP: i64 = 60 * SECOND;
 pub const MAX_SKEW: i64 = 5 * SECOND;
 pub const EXPIRY: i64 = 120 * SECOND;
+/// How long a registry reckons with leases of a former one: its clock may be stepped by as much as faults do.
+pub const FORMER: i64 = EXPIRY + 30 * SECOND;
 
 /// So many microseconds.
 pub const fn time(micros: i64) -> Duration {
@@ -91,6 +93,8 @@ pub struct Server {
     pub registry_moved: Cell<bool>,
     /// Whether the registry is its own.
     pub alone: bool,
+    /// The registry that it uses, where others share it: the one that was made anew so often.
+    pub introduced: Cell<u32>,
     pub system_identifier: Cell<u64>,
     pub timeline: Cell<u32>,
     pub identity: Cell<Identity>,

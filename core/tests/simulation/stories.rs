@@ -68,7 +68,12 @@ fn file(server: &Server) -> Option<File> {
 }
 
 fn has_lease(server: &Server) -> bool {
-    file(server).and_then(|file| file.state().ok()).is_some_and(|state| state.lease.is_some())
+    worker_of(server).is_some()
+}
+
+/// The worker id that a server has on lease.
+fn worker_of(server: &Server) -> Option<u32> {
+    file(server)?.state().ok()?.lease.map(|lease| lease.worker)
 }
 
 /// Tells a story with all rules, and without one; it says whether something went wrong.
@@ -205,13 +210,34 @@ fn a_worker_id_given_back_too_early_has_two_holders() {
             world.start(server);
             world.run_for(5);
         }
+        let worker = worker_of(&world.servers[0]).unwrap();
         // Its ids are ahead of its clock, so that it takes another worker id and gives back the one that it has.
         world.servers[0].clocks.step(40 * SECOND);
         world.run_for(40);
         world.servers[0].clocks.step(-40 * SECOND);
-        world.await_that("a worker id that is given back", |world| world.shared.is_given_back(0));
+        world.await_that("a worker id that is given back", |world| world.shared.is_given_back(worker));
         world.servers[0].cut_off.set(world.now() + 60 * SECOND);
         world.crash(0, false);
+        world.start(3);
+        world.run_for(60);
+        world.repeats()
+    });
+}
+
+#[test]
+fn a_registry_made_anew_that_leases_to_anybody_has_two_holders() {
+    needs(Guard::Wary, |seed| {
+        let mut world = world(seed, Scope::Tight, FOUR_WORKERS, 4);
+        for server in 0..3 {
+            world.start(server);
+        }
+        world.run_for(20);
+        // The others go on by the former one.
+        world.shared.make_anew();
+        for server in [0, 3] {
+            world.servers[server].introduced.set(1);
+        }
+        world.await_that("a server that comes with its lease", |world| !world.shared.is_empty());
         world.start(3);
         world.run_for(60);
         world.repeats()

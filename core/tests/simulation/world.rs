@@ -87,6 +87,7 @@ impl World {
             named: Cell::new(Named::None),
             registry_moved: Cell::new(false),
             alone,
+            introduced: Cell::new(self.shared.generation.get()),
             system_identifier: Cell::new(self.chance.next()),
             timeline: Cell::new(1),
             identity: Cell::new(identity),
@@ -296,6 +297,7 @@ impl World {
                 }
             }
             Event::Start { server } => self.start(server),
+            Event::Introduce { server } => self.introduce(server),
             Event::Stop { server, incarnation } => {
                 if self.is_up(server, incarnation, &event) {
                     self.stop(server);

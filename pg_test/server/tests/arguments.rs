@@ -64,8 +64,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         (_, "name[]" | "text[]") => "array['t']",
         (_, "uuid") => "'019ab1c8-7000-7000-8000-000000000000'",
         (_, "regtype") => "'bigint'",
-        (_, "jsonb") => "'{}'",
-        (_, "aclitem[]") => "'{}'",
+        (_, "jsonb" | "aclitem[]") => "'{}'",
         // The server alone has others.
         (_, "internal") => "null",
         (_, "\"char\"[]") => "array['r']",

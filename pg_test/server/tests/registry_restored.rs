@@ -1,14 +1,14 @@
 //! A registry that comes back as it was long ago: put back from a copy of its files, or restored from a dump.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, exhaust, received, refused_with, registry_status, said,
-    wait_as_long_as_it_takes, wait_at_most,
+    Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, exhaust, node, received, refused_with, registry_status,
+    said, wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
 use std::time::Duration;
 
 /// Two nodes with a tag in use, and a session on each.
@@ -157,6 +157,53 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     }
     taken.extend(take_both(&mut clients, 100)?);
     ids::unique(taken)
+}
+
+/// The new registry knows of no lease until the first node has come. From then on a server that has none gets no worker id, which another node may
+/// have, until an administrator says that all have come; those that have one keep it.
+#[test]
+fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
+    let cluster = Cluster::of(auto(), &node(), 3)?;
+    let mut clients = Vec::new();
+    for node in &cluster.nodes {
+        clients.push(node.connect("postgres")?);
+    }
+    let (mut stranger, mut others) = (clients.pop().context("the third")?, clients);
+    stranger.batch_execute("select snowflake_ids.use_local_registry()")?;
+    let mut taken = Vec::new();
+    let mut workers = Vec::new();
+    for client in &mut others {
+        taken.push(wait_for_id(client)?);
+        workers.push(worker(client)?);
+    }
+    cluster.registry.connect("postgres")?.batch_execute(&format!(
+        "drop extension snowflake_ids; create extension snowflake_ids;
+         grant execute on function snowflake_ids.registry_serve(text),
+             snowflake_ids.registry_take_over(text) to {ROLE}"
+    ))?;
+    others[0].batch_execute(JOIN)?;
+    taken.push(wait_for_id(&mut others[0])?);
+    assert_eq!(worker(&mut others[0])?, workers[0], "it keeps its own");
+    stranger.batch_execute(JOIN)?;
+    let refused = wait::until(wait::LONG, "a refusal", || {
+        Ok(sql::error(&mut stranger, "select snowflake_nextval()").ok())
+    })?;
+    let said = format!("{} {}", refused.detail().unwrap_or_default(), refused.hint().unwrap_or_default());
+    ensure!(said.contains("was made anew") && said.contains("worker_release_former"), "{said}");
+    // The other node still issues under the lease of the former one, and keeps that, too.
+    taken.push(sql::one(&mut others[1], "select snowflake_nextval()")?);
+    others[1].batch_execute(JOIN)?;
+    taken.push(wait_for_id(&mut others[1])?);
+    assert_eq!(worker(&mut others[1])?, workers[1], "it keeps its own, too");
+    let released = "select snowflake_ids.worker_release_former()";
+    cluster.registry.connect("postgres")?.batch_execute(released)?;
+    taken.push(wait_for_id(&mut stranger)?);
+    ensure!(!workers.contains(&worker(&mut stranger)?), "one of its own");
+    ids::unique(taken)
+}
+
+fn worker(client: &mut Client) -> Result<i32> {
+    sql::one(client, "select worker_id from snowflake_ids.status")
 }
 
 /// What is wrong with one tag is told to sessions that wait for another of the same registry.

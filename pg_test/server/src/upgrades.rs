@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 /// Tags, series, generators, bound sequences, attached tables, rights, and what users build on the extension. All of it is in
-/// 0.1.0.
+/// 0.2.0.
 const OBJECTS: &str = "
     create role clerk;
     grant create, usage on schema public to clerk;

@@ -177,6 +177,9 @@ BEGIN
             coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
     told := told || coalesce(mapped, '{}');
+    -- Their tables' defaults may name some.
+    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_generators(%L)',
+        (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g)), true) || told;
 
     -- Worker ids come within a second or so.
     LOOP
@@ -1547,6 +1550,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
         'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
         'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
+        'defaults', snowflake_ids_internal.citus_defaults(),
+        'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
+            FROM snowflake_ids.generator AS g),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
@@ -2067,6 +2073,32 @@ BEGIN
     END LOOP;
 END
 $$;
+/* Functions that changed. */
+CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    defaults text;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE $query$
+            SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
+                ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
+            FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
+                LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
+            WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL$query$
+        INTO defaults;
+    END IF;
+    RETURN defaults;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.citus_generators(generators jsonb) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.generator SELECT g.* FROM jsonb_populate_recordset(NULL::snowflake_ids.generator, generators) AS g
+    ON CONFLICT (name) DO NOTHING;
+    SELECT ''
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_defaults, snowflake_ids_internal.citus_generators FROM PUBLIC;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

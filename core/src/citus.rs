@@ -131,6 +131,12 @@ pub struct Report {
     /// The registry that gave no answer when it was asked last.
     #[serde(default)]
     pub failure: Option<Failure>,
+    /// A digest of the defaults by which the cluster's tables take ids.
+    #[serde(default)]
+    pub defaults: Option<String>,
+    /// A digest of its named generators.
+    #[serde(default)]
+    pub generators: Option<String>,
 }
 
 /// A registry that gave a node no answer when it was asked last.
@@ -201,6 +207,18 @@ pub enum Problem {
     /// It has its ids from elsewhere.
     #[error("its registry, {0}, is not the cluster's")]
     Stranger(String),
+    /// It is a coordinator whose standby was promoted, and the nodes have seen that.
+    #[error(
+        "it is on timeline {its}, and node {other} has seen timeline {others} of it: it is a former primary"
+    )]
+    Former {
+        /// Its timeline.
+        its: String,
+        /// The node that has seen a later one.
+        other: i32,
+        /// What that has seen.
+        others: String,
+    },
     /// The registry may be two: a former primary that nobody has stopped, and the one that was promoted.
     #[error(
         "its registry was on timeline {its} when it last asked, and on timeline {others} for node {other}: it asks a former \
@@ -224,6 +242,12 @@ pub enum Problem {
         /// Why.
         error: String,
     },
+    /// Defaults may name generators that it has not.
+    #[error("its named generators are not those of node {0}")]
+    Generators(i32),
+    /// The extension was dropped there, or a default was written by hand.
+    #[error("the cluster's tables take ids by other defaults there than on node {0}")]
+    Defaults(i32),
     /// It issues nothing yet.
     #[error("it has no worker id: {0}")]
     Without(String),
@@ -238,6 +262,38 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// The way out.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
+            Self::Silent(_) => "look whether it runs, and at pg_hba.conf there and citus.node_conninfo here",
+            Self::Missing => "CALL snowflake_ids.use_citus(), which creates it, and attach its columns again",
+            Self::Version { .. } => {
+                "install one version on all nodes, and ALTER EXTENSION snowflake_ids UPDATE"
+            }
+            Self::Mute(_) => "load snowflake_ids via shared_preload_libraries there, and restart that server",
+            Self::Layout { .. } => "set snowflake_ids.layout to the same on all nodes before they give ids",
+            Self::Unregistered => "CALL snowflake_ids.use_citus()",
+            Self::Elsewhere(_) => {
+                "snowflake_ids.use_local_registry() in that database, or a registry outside of both clusters"
+            }
+            Self::Stranger(_) => {
+                "stop inserts, snowflake_ids.use_local_registry() there, and CALL snowflake_ids.use_citus()"
+            }
+            Self::Former { .. } => "stop it, and connect to the coordinator that was promoted",
+            Self::Timeline { .. } => "CALL snowflake_ids.use_citus(), and stop the former primary if it runs",
+            Self::Failing { .. } => {
+                "mend the connection from that node, by citus.node_conninfo or its foreign server"
+            }
+            Self::Generators(_) => {
+                "CALL snowflake_ids.use_citus() makes those that it has not; of one name, alter one"
+            }
+            Self::Defaults(_) => "attach the columns again, from the coordinator",
+            Self::Without(_) => "snowflake_ids.status there says why",
+            Self::Shared { .. } => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
+        }
+    }
+
     /// Whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Without(_) | Self::Shared { .. } | Self::Elsewhere(_) | Self::Failing { .. })
@@ -260,6 +316,7 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
     let coordinator = speak().find(|(node, _)| node.group_id == 0);
     let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
     let other = other.map(|(node, report)| (node.clone(), report.clone()));
+    let former = coordinator.and_then(|(node, report)| Some((node.node_id, former(report, speak())?)));
     // Two that are both wrong else are not told of each other.
     let mut issuers: HashMap<(Option<i64>, i64), Vec<i32>> = HashMap::new();
     for (node, report) in &nodes {
@@ -269,6 +326,14 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
     }
     let judged = |(node, report): (Node, Option<Report>)| {
         let compared = problem(&node, report.as_ref(), other.as_ref());
+        let compared = match &former {
+            Some((coordinator, problem)) if *coordinator == node.node_id => {
+                compared.or_else(|| Some(problem.clone()))
+            }
+            // They have seen the coordinator that was promoted.
+            Some(_) => compared.filter(|problem| !matches!(problem, Problem::Timeline { .. })),
+            None => compared,
+        };
         let problem = compared.or_else(|| {
             let report = report.as_ref()?;
             let worker_id = report.worker_id?;
@@ -279,6 +344,17 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
         Judged { node, report, problem }
     };
     nodes.into_iter().map(judged).collect()
+}
+
+/// Whether the coordinator is a former primary, by what nodes have seen of it.
+fn former<'n>(coordinator: &Report, nodes: impl Iterator<Item = (&'n Node, &'n Report)>) -> Option<Problem> {
+    let number =
+        |report: &Report| report.timeline.as_deref().and_then(|timeline| timeline.parse::<u32>().ok());
+    let its = number(coordinator).filter(|_| coordinator.registry.is_none())?;
+    let seen = nodes.filter(|(_, report)| report.identity == coordinator.identity);
+    let (other, latest) =
+        seen.filter_map(|(node, report)| Some((node.node_id, number(report)?))).max_by_key(|seen| seen.1)?;
+    (latest > its).then(|| Problem::Former { its: its.to_string(), other, others: latest.to_string() })
 }
 
 fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>) -> Option<Problem> {
@@ -321,6 +397,17 @@ fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>)
     }
     if let Some(database) = report.leased_from.clone().filter(|_| report.registry.is_some()) {
         return Some(Problem::Elsewhere(database));
+    }
+    if let Some((Node { node_id, .. }, meant)) = other {
+        let differ = |its: &Option<String>, others: &Option<String>| {
+            its.is_some() && others.is_some() && its != others
+        };
+        if differ(&report.generators, &meant.generators) {
+            return Some(Problem::Generators(*node_id));
+        }
+        if differ(&report.defaults, &meant.defaults) {
+            return Some(Problem::Defaults(*node_id));
+        }
     }
     // A server that was not asked for ids since its start is well.
     let waits = report.worker_id.is_none() && report.state != IDLE;

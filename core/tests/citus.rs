@@ -60,7 +60,8 @@ fn node(group_id: i32, worker_id: i32) -> Node {
         version: Some("1.0".to_owned()),
         report: Some(format!(
             r#"{{"datacenter_id": 0, "worker_id": {worker_id}, "layout": "41/0/10/12", "state": "ready",
-                "identity": "main", "timeline": "3", "registry": {registry}}}"#
+                "identity": "main", "timeline": "3", "registry": {registry},
+                "generators": "g", "defaults": "d"}}"#
         )),
         error: None,
     }
@@ -132,6 +133,14 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
             edited(&node(2, 2), "\"timeline\": \"3\"", "\"timeline\": \"2\""),
             "was on timeline 2 when it last asked, and on timeline 3 for node 1",
         ),
+        (
+            edited(&node(2, 2), "\"generators\": \"g\"", "\"generators\": \"h\""),
+            "generators are not those of node 1",
+        ),
+        (
+            edited(&node(2, 2), "\"defaults\": \"d\"", "\"defaults\": \"e\""),
+            "other defaults there than on node 1",
+        ),
         (of_nobody, "uses no registry"),
         (without(&node(2, 2), "none is free"), "no worker id: none is free"),
     ];
@@ -189,4 +198,21 @@ fn a_coordinator_that_uses_a_registry_says_which() {
     assert_eq!(problems(moved.clone()), [None, None, None, None]);
     moved[1] = nodes[1].clone();
     assert!(problems(moved)[1].is_some());
+}
+
+/// A standby of the coordinator was promoted, and the former one goes on: nothing is wrong with workers that have seen the promotion.
+#[test]
+fn a_former_coordinator_is_told_of_itself() {
+    let mut nodes = cluster();
+    for worker in &mut nodes[1..] {
+        *worker = edited(worker, "\"timeline\": \"3\"", "\"timeline\": \"4\"");
+    }
+    nodes[3] = node(3, 3);
+    let found = problems(nodes);
+    assert!(
+        found[0].as_ref().is_some_and(|problem| problem.contains("node 2 has seen timeline 4")
+            || problem.contains("node 3 has seen timeline 4")),
+        "{found:?}"
+    );
+    assert_eq!(found[1..], [None, None, None]);
 }

@@ -94,7 +94,7 @@ mod snowflake_ids_internal {
                 said.map(|said| legible(&said.layout)),
                 said.and_then(|said| said.registry.as_deref()).map(legible),
                 node.version.as_deref().filter(|version| !version.is_empty()).map(legible),
-                problem.as_ref().map(|problem| legible(&problem.to_string())),
+                problem.as_ref().map(|problem| legible(&format!("{problem}. Way out: {}.", problem.hint()))),
                 problem.is_some_and(|problem| problem.may_pass()),
             )
         };

@@ -229,7 +229,7 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     // An error gets lost as any answer may; so is what another registry was meant by.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
     let ask = bounded(request.ask, now, 1, Duration::from_micros(FORMER.cast_unsigned()), |_, _| Vec::new());
-    let Ok(said) = meant.then(|| registry.serve(1, &ask, now, &stop)).unwrap_or(Err(Locked)) else { return };
+    let Some(Ok(said)) = meant.then(|| registry.serve(1, &ask, now, &stop)) else { return };
     if is_lost(sim, sent.cut_off) {
         return;
     }

@@ -409,3 +409,36 @@ fn a_worker_whose_registry_fails_is_told_of() -> Result<()> {
     ensure!(problem.contains("does not support SSL"), "{problem}");
     Ok(())
 }
+
+/// A worker that was added later, or whose extension was dropped, has no generator that the cluster's defaults name, and one whose default was
+/// changed takes other ids.
+#[test]
+fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators() -> Result<()> {
+    let cluster = Citus::joined(2)?;
+    let mut client = cluster.session()?;
+    client.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
+    let said = citus::problems(&mut client)?;
+    for node in [2, 3] {
+        let problem = said[&node].as_deref().unwrap_or_default();
+        ensure!(
+            problem.contains("generators are not those of node 1") && problem.contains("use_citus"),
+            "{said:?}"
+        );
+    }
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 3)?;
+    client.batch_execute(
+        "create table t (id bigint default snowflake_nextval('web'), tenant int); select create_distributed_table('t', 'tenant')",
+    )?;
+    well(&mut client, 3)?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    ensure!(sql::one::<i64>(&mut worker, "select snowflake_nextval('web')")? > 0);
+    worker.batch_execute("set citus.enable_ddl_propagation = off; alter table t alter id drop default")?;
+    let said = citus::problems(&mut client)?;
+    ensure!(
+        said[&2].as_deref().unwrap_or_default().contains("other defaults there than on node 1"),
+        "{said:?}"
+    );
+    ensure!(said[&3].is_none(), "{said:?}");
+    Ok(())
+}

@@ -293,6 +293,12 @@ impl Source {
         self.0
     }
 
+    /// Whether it has a column of this name: an earlier version may have none. Only within a transaction.
+    pub fn has_column(self, name: &CStr) -> bool {
+        // SAFETY: as above; the name ends with a zero byte.
+        unsafe { pg_sys::get_attnum(self.0, name.as_ptr()) > 0 }
+    }
+
     /// Has all sessions find it anew once the transaction commits, with what they know of its tags.
     pub fn announce(self) {
         // SAFETY: within a transaction.

@@ -6,6 +6,7 @@ use crate::pg::random;
 use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::time::{from_sql, to_sql};
+use crate::store::tables::WORKER_LEASE;
 use pgrx::check_for_interrupts;
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
@@ -158,10 +159,16 @@ impl WorkerRows for Rows {
     }
 
     fn wary_until(&mut self) -> Result<Option<UnixMicros>, SpiError> {
+        if !notes_former() {
+            return Ok(None);
+        }
         Ok(WARY_UNTIL.first(&[], |row| instant(row, 1))?.flatten())
     }
 
     fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), SpiError> {
+        if !notes_former() {
+            return Ok(());
+        }
         NOTE_WARY.run(&[number(datacenter), number(worker), stamp(until).into()])
     }
 
@@ -195,6 +202,11 @@ impl WorkerRows for Rows {
     fn check_for_interrupts(&self) {
         check_for_interrupts!();
     }
+}
+
+/// Whether the table is of a version that has the column for it.
+fn notes_former() -> bool {
+    WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }
 
 /// The end of the year 9998, which stands for what is later: the table takes no expiry beyond it.

@@ -6,6 +6,7 @@ use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::installation::{Installation, released};
+use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
 use std::collections::BTreeSet;
@@ -67,6 +68,19 @@ fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on
         drawn.go_on(&mut client, true)?;
         // A session that was there all the time, and one that comes later.
         drawn.go_on(&mut server.connect("upgraded")?, true)?;
+    }
+    Ok(())
+}
+
+/// Its table of leases is one of the older version, until somebody gives UPDATE.
+#[test]
+fn a_server_leases_its_worker_id_from_a_table_of_an_older_version() -> Result<()> {
+    for version in released()? {
+        let server = server()?;
+        let mut client = database(&server, "older", &version)?;
+        let before = wait_for_id(&mut client)?;
+        client.batch_execute(UPDATE).context(version)?;
+        ensure!(wait_for_id(&mut client)? > before);
     }
     Ok(())
 }

@@ -177,7 +177,9 @@ BEGIN
             coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name some.
+    -- Their tables' defaults may name generators. A tag that is restricted here is not open there.
+    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_take_rights(%L)',
+        snowflake_ids_internal.citus_rights()), true) || told;
     told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_generators(%L)',
         (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g)), true) || told;
 
@@ -555,7 +557,7 @@ BEGIN
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
-                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
@@ -797,10 +799,8 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
-        propagation := snowflake_ids_internal.propagate('off');
-    END IF;
+    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
@@ -838,9 +838,7 @@ BEGIN
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.propagate(propagation);
-    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
@@ -1001,9 +999,9 @@ BEGIN
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
+    propagation := snowflake_ids_internal.propagate_nothing();
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
-        propagation := snowflake_ids_internal.propagate('off');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
@@ -1027,9 +1025,7 @@ BEGIN
             PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.propagate(propagation);
-    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
     PERFORM snowflake_ids_internal.progress_end('detach');
 END
@@ -1553,6 +1549,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
+        'rights', md5(snowflake_ids_internal.citus_rights()::text),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
@@ -1605,6 +1602,7 @@ SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     obstacle record;
+    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
@@ -1615,7 +1613,17 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     PERFORM snowflake_ids_internal.lock_relation(sequence);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+    IF snowflake_ids_internal.has_workers() AND EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
+    THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
+            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
+            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
             DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
@@ -1632,7 +1640,9 @@ BEGIN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
 CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
@@ -2098,7 +2108,96 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ON CONFLICT (name) DO NOTHING;
     SELECT ''
 $$;
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_defaults, snowflake_ids_internal.citus_generators FROM PUBLIC;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_new boolean;
+BEGIN
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+    -- What is left of roles that were dropped.
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
+    is_new := FOUND;
+    IF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE 'rights on segment tag "%" stay as they are on other nodes of the cluster', left(tag, 128) USING
+            HINT = 'To pass them on, CALL snowflake_ids.use_citus() on the coordinator afterwards.';
+    END IF;
+    RETURN is_new;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.citus_rights() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
+    FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
+$$;
+CREATE FUNCTION snowflake_ids_internal.citus_take_rights(rights jsonb) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag)
+    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(rights) AS g) AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(rights) AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
+    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
+    SELECT w.tag, w.grantee, w.privileges
+    FROM (SELECT g ->> 0, CASE WHEN g ->> 1 = '-' THEN 0::regrole ELSE to_regrole(g ->> 1) END, g ->> 2
+          FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
+    WHERE w.grantee IS NOT NULL
+    ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
+    RETURN '';
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_defaults, snowflake_ids_internal.citus_generators,
+    snowflake_ids_internal.citus_rights, snowflake_ids_internal.citus_take_rights FROM PUBLIC;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    propagation text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.propagate_nothing IS
+    'has Citus pass nothing on that is altered here, where there is Citus; gives the former setting';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.propagate_nothing FROM PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.propagate_nothing TO %s', holder);
+    END LOOP;
+END
+$$;
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

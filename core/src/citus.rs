@@ -137,6 +137,9 @@ pub struct Report {
     /// A digest of its named generators.
     #[serde(default)]
     pub generators: Option<String>,
+    /// A digest of its roles' rights on restricted tags.
+    #[serde(default)]
+    pub rights: Option<String>,
 }
 
 /// A registry that gave a node no answer when it was asked last.
@@ -245,6 +248,9 @@ pub enum Problem {
     /// Defaults may name generators that it has not.
     #[error("its named generators are not those of node {0}")]
     Generators(i32),
+    /// A tag that is restricted on one may be open on the other.
+    #[error("its rights on segment tags are not those of node {0}")]
+    Rights(i32),
     /// The extension was dropped there, or a default was written by hand.
     #[error("the cluster's tables take ids by other defaults there than on node {0}")]
     Defaults(i32),
@@ -287,6 +293,9 @@ impl Problem {
             }
             Self::Generators(_) => {
                 "CALL snowflake_ids.use_citus() makes those that it has not; of one name, alter one"
+            }
+            Self::Rights(_) => {
+                "grant on the coordinator, see that its roles are there, too, and CALL snowflake_ids.use_citus()"
             }
             Self::Defaults(_) => "attach the columns again, from the coordinator",
             Self::Without(_) => "snowflake_ids.status there says why",
@@ -404,6 +413,9 @@ fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>)
         };
         if differ(&report.generators, &meant.generators) {
             return Some(Problem::Generators(*node_id));
+        }
+        if differ(&report.rights, &meant.rights) {
+            return Some(Problem::Rights(*node_id));
         }
         if differ(&report.defaults, &meant.defaults) {
             return Some(Problem::Defaults(*node_id));

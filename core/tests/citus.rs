@@ -61,7 +61,7 @@ fn node(group_id: i32, worker_id: i32) -> Node {
         report: Some(format!(
             r#"{{"datacenter_id": 0, "worker_id": {worker_id}, "layout": "41/0/10/12", "state": "ready",
                 "identity": "main", "timeline": "3", "registry": {registry},
-                "generators": "g", "defaults": "d"}}"#
+                "generators": "g", "rights": "r", "defaults": "d"}}"#
         )),
         error: None,
     }
@@ -140,6 +140,10 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
         (
             edited(&node(2, 2), "\"defaults\": \"d\"", "\"defaults\": \"e\""),
             "other defaults there than on node 1",
+        ),
+        (
+            edited(&node(2, 2), "\"rights\": \"r\"", "\"rights\": \"s\""),
+            "rights on segment tags are not those of node 1",
         ),
         (of_nobody, "uses no registry"),
         (without(&node(2, 2), "none is free"), "no worker id: none is free"),

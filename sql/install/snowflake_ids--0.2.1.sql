@@ -2611,6 +2611,8 @@ $$;
 /* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_new boolean;
 BEGIN
     PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -2620,7 +2622,12 @@ BEGIN
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
-    RETURN FOUND;
+    is_new := FOUND;
+    IF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE 'rights on segment tag "%" stay as they are on other nodes of the cluster', left(tag, 128) USING
+            HINT = 'To pass them on, CALL snowflake_ids.use_citus() on the coordinator afterwards.';
+    END IF;
+    RETURN is_new;
 END
 $$;
 
@@ -3886,6 +3893,7 @@ SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     obstacle record;
+    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
@@ -3896,7 +3904,17 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     PERFORM snowflake_ids_internal.lock_relation(sequence);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+    IF snowflake_ids_internal.has_workers() AND EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
+    THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
+            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
+            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
             DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
@@ -3913,7 +3931,9 @@ BEGIN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
@@ -3922,6 +3942,8 @@ COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
+DECLARE
+    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     IF sequence IS NULL THEN
@@ -3936,7 +3958,9 @@ BEGIN
             DETAIL = 'It gives numbers of its own.',
             HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
     END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
@@ -4643,6 +4667,32 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT ''
 $$;
 
+/* Rights on restricted tags, as text: those of this database's roles, by their names. */
+CREATE FUNCTION snowflake_ids_internal.citus_rights() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
+    FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
+$$;
+
+/* Restricts tags here that the coordinator has restricted, with the same rights for roles that are here. No tag is opened. */
+CREATE FUNCTION snowflake_ids_internal.citus_take_rights(rights jsonb) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag)
+    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(rights) AS g) AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(rights) AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
+    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
+    SELECT w.tag, w.grantee, w.privileges
+    FROM (SELECT g ->> 0, CASE WHEN g ->> 1 = '-' THEN 0::regrole ELSE to_regrole(g ->> 1) END, g ->> 2
+          FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
+    WHERE w.grantee IS NOT NULL
+    ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
+    RETURN '';
+END
+$$;
+
 /* What this node says of itself to others of its cluster, in JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -4653,6 +4703,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
+        'rights', md5(snowflake_ids_internal.citus_rights()::text),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
@@ -5003,7 +5054,9 @@ BEGIN
             coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name some.
+    -- Their tables' defaults may name generators. A tag that is restricted here is not open there.
+    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_take_rights(%L)',
+        snowflake_ids_internal.citus_rights()), true) || told;
     told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_generators(%L)',
         (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g)), true) || told;
 
@@ -5155,10 +5208,8 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
-        propagation := snowflake_ids_internal.propagate('off');
-    END IF;
+    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
@@ -5196,9 +5247,7 @@ BEGIN
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.propagate(propagation);
-    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
@@ -5235,9 +5284,9 @@ BEGIN
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
+    propagation := snowflake_ids_internal.propagate_nothing();
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
-        propagation := snowflake_ids_internal.propagate('off');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
@@ -5261,9 +5310,7 @@ BEGIN
             PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.propagate(propagation);
-    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
     PERFORM snowflake_ids_internal.progress_end('detach');
 END
@@ -6713,6 +6760,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.propagate IS 'sets whether Citus passes what is altered here on to other nodes';
 
+-- A sequence stays one of the cluster when its table is none any more, and Citus refuses to alter it.
+CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.propagate_nothing IS
+    'has Citus pass nothing on that is altered here, where there is Citus; gives the former setting';
+
 -- The registries that ids come from, or this database where it is one itself: the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -7213,7 +7268,7 @@ BEGIN
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
                 'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
-                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',

@@ -48,6 +48,32 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT ''
 $$;
 
+/* Rights on restricted tags, as text: those of this database's roles, by their names. */
+CREATE FUNCTION snowflake_ids_internal.citus_rights() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
+    FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
+$$;
+
+/* Restricts tags here that the coordinator has restricted, with the same rights for roles that are here. No tag is opened. */
+CREATE FUNCTION snowflake_ids_internal.citus_take_rights(rights jsonb) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag)
+    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(rights) AS g) AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(rights) AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
+    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
+    SELECT w.tag, w.grantee, w.privileges
+    FROM (SELECT g ->> 0, CASE WHEN g ->> 1 = '-' THEN 0::regrole ELSE to_regrole(g ->> 1) END, g ->> 2
+          FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
+    WHERE w.grantee IS NOT NULL
+    ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
+    RETURN '';
+END
+$$;
+
 /* What this node says of itself to others of its cluster, in JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -58,6 +84,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
+        'rights', md5(snowflake_ids_internal.citus_rights()::text),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
@@ -408,7 +435,9 @@ BEGIN
             coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name some.
+    -- Their tables' defaults may name generators. A tag that is restricted here is not open there.
+    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_take_rights(%L)',
+        snowflake_ids_internal.citus_rights()), true) || told;
     told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_generators(%L)',
         (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g)), true) || told;
 

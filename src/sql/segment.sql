@@ -418,6 +418,8 @@ $$;
 /* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_new boolean;
 BEGIN
     PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -427,7 +429,12 @@ BEGIN
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
-    RETURN FOUND;
+    is_new := FOUND;
+    IF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE 'rights on segment tag "%" stay as they are on other nodes of the cluster', left(tag, 128) USING
+            HINT = 'To pass them on, CALL snowflake_ids.use_citus() on the coordinator afterwards.';
+    END IF;
+    RETURN is_new;
 END
 $$;
 

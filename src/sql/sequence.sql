@@ -375,6 +375,7 @@ SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     obstacle record;
+    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
@@ -385,7 +386,17 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     PERFORM snowflake_ids_internal.lock_relation(sequence);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+    IF snowflake_ids_internal.has_workers() AND EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
+    THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
+            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
+            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
             DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
@@ -402,7 +413,9 @@ BEGIN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
@@ -411,6 +424,8 @@ COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
+DECLARE
+    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     IF sequence IS NULL THEN
@@ -425,7 +440,9 @@ BEGIN
             DETAIL = 'It gives numbers of its own.',
             HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
     END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS

@@ -267,3 +267,56 @@ fn a_sequence_is_not_restarted_on_the_coordinator() -> Result<()> {
     insert(&cluster, "serial_key")?;
     ids::unique(stored(&cluster, "serial_key", "id")?)
 }
+
+/// A worker's sequence of a distributed table counts from its group on: bound there, it would raise the tag for all.
+#[test]
+fn the_sequence_of_a_distributed_table_is_not_bound() -> Result<()> {
+    let cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create table t (id bigserial, tenant int); select create_distributed_table('t', 'tenant')",
+    )?;
+    for server in cluster.servers() {
+        let mut session = server.connect("postgres")?;
+        let refused =
+            sql::error(&mut session, "select snowflake_ids.bind_sequence('t_id_seq', 'segment', 'tag')")?;
+        sql::explains(
+            &refused,
+            &SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot bind sequence \"public.t_id_seq\", which a distributed table uses",
+        )?;
+    }
+    ensure!(
+        sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.segment where tag = 'tag'")? == 0
+    );
+    Ok(())
+}
+
+/// The sequence of a table that is none of the cluster's any more stays one, and Citus passes no change of it on, but refuses it.
+#[test]
+fn a_table_that_is_distributed_no_more_is_attached_and_detached() -> Result<()> {
+    let cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create table t (id bigserial, tenant int); select snowflake_ids.attach('t', 'id', 'segment');
+         create sequence s; select snowflake_ids.bind_sequence('s', 'segment');
+         create function refuse() returns event_trigger language plpgsql as $$ begin
+             if current_setting('citus.enable_ddl_propagation')::bool then
+                 raise 'Altering a distributed sequence is currently not supported.';
+             end if;
+         end $$;
+         create event trigger refuse on ddl_command_start when tag in ('ALTER SEQUENCE') execute function refuse()",
+    )?;
+    for call in [
+        "attach('t', 'id', 'segment')",
+        "detach('t', 'id')",
+        "attach('t', 'id')",
+        "unbind_sequence('s')",
+        "bind_sequence('s')",
+    ] {
+        client.batch_execute(&format!("select snowflake_ids.{call}"))?;
+    }
+    let propagates = "select current_setting('citus.enable_ddl_propagation')";
+    ensure!(sql::one::<String>(&mut client, propagates)? == "on");
+    Ok(())
+}

@@ -442,3 +442,36 @@ fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_gen
     ensure!(said[&3].is_none(), "{said:?}");
     Ok(())
 }
+
+/// Rights are granted on the coordinator. Where a worker has others a tag that is restricted here may be open there.
+#[test]
+fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
+    let cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    for server in cluster.servers() {
+        server
+            .connect("postgres")?
+            .batch_execute("set citus.enable_ddl_propagation = off; create role clerk login")?;
+    }
+    client.batch_execute(
+        "select snowflake_ids.segment_create('secret'), snowflake_ids.segment_grant('secret', 'clerk', 'SELECT')",
+    )?;
+    let said = citus::problems(&mut client)?;
+    ensure!(
+        said[&2].as_deref().unwrap_or_default().contains("rights on segment tags are not those of node 1"),
+        "{said:?}"
+    );
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 2)?;
+    worker.batch_execute("set role clerk")?;
+    let refused = sql::error(&mut worker, "select segment_nextval('secret')")?;
+    ensure!(refused.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{refused:?}");
+    client.batch_execute("select snowflake_ids.segment_grant('secret', 'clerk', 'USAGE')")?;
+    client.batch_execute(USE_CITUS)?;
+    ensure!(sql::one::<i64>(&mut worker, "select segment_nextval('secret')")? >= 1);
+    client.batch_execute("select snowflake_ids.segment_revoke('secret', 'clerk', 'ALL')")?;
+    client.batch_execute(USE_CITUS)?;
+    sql::error(&mut worker, "select segment_nextval('secret')")?;
+    well(&mut client, 2)
+}

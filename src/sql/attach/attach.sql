@@ -75,10 +75,8 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
-        propagation := snowflake_ids_internal.propagate('off');
-    END IF;
+    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
+    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
@@ -116,9 +114,7 @@ BEGIN
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.propagate(propagation);
-    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
@@ -155,9 +151,9 @@ BEGIN
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
+    propagation := snowflake_ids_internal.propagate_nothing();
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
-        propagation := snowflake_ids_internal.propagate('off');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
@@ -181,9 +177,7 @@ BEGIN
             PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.propagate(propagation);
-    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
     PERFORM snowflake_ids_internal.progress_end('detach');
 END

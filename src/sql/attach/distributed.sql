@@ -70,6 +70,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.propagate IS 'sets whether Citus passes what is altered here on to other nodes';
 
+-- A sequence stays one of the cluster when its table is none any more, and Citus refuses to alter it.
+CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.propagate_nothing IS
+    'has Citus pass nothing on that is altered here, where there is Citus; gives the former setting';
+
 -- The registries that ids come from, or this database where it is one itself: the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

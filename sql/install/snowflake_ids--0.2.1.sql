@@ -3904,7 +3904,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     PERFORM snowflake_ids_internal.lock_relation(sequence);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF snowflake_ids_internal.has_workers() AND EXISTS (
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
         SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
         WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
                 AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)

@@ -177,11 +177,9 @@ BEGIN
             coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name generators. A tag that is restricted here is not open there.
-    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_take_rights(%L)',
-        snowflake_ids_internal.citus_rights()), true) || told;
-    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_generators(%L)',
-        (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g)), true) || told;
+    -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
+    told := snowflake_ids_internal.citus_tell(
+        format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
     -- Worker ids come within a second or so.
     LOOP
@@ -933,6 +931,13 @@ DECLARE
     -- Of a long name, what tells it from others is at its end.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
+    IF snowflake_ids_internal.is_distributed(relation) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach distributed table %s to a series', relation),
+            DETAIL = 'Citus has no triggers on distributed tables.',
+            HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
+                'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
+    END IF;
     -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
     -- that no other partition comes meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
@@ -1085,7 +1090,7 @@ $$;
 /* Gapless series of one server each. */
 ALTER TABLE snowflake_ids.series ADD COLUMN scope text NOT NULL DEFAULT 'global';
 COMMENT ON COLUMN snowflake_ids.series.scope IS
-    'among which servers the numbers of a key follow on each other: global, or node where each key is one server''s';
+    'among which servers the numbers of a key follow on each other: global; node where each key is one server''s; shard where it is counted beside its rows';
 CREATE FUNCTION snowflake_ids_internal.series_check_scope(kind text, scope text) RETURNS void
 VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_check_scope_wrapper';
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.series_check_scope(text, text) FROM PUBLIC;
@@ -1147,6 +1152,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
         max_step, sections);
     PERFORM snowflake_ids_internal.series_check_scope(kind, scope);
+    IF scope COLLATE "C" = 'shard' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'cannot create a series of scope "shard"',
+            DETAIL = 'Its key table is made beside a distributed table.',
+            HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
+    END IF;
     PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections, scope)
@@ -1550,6 +1561,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
         'rights', md5(snowflake_ids_internal.citus_rights()::text),
+        -- Who may use a distributed one, Citus tells.
+        'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
+                ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
+            FROM jsonb_array_elements(snowflake_ids_internal.citus_series()) AS w),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
@@ -2102,12 +2117,7 @@ BEGIN
     RETURN defaults;
 END
 $$;
-CREATE FUNCTION snowflake_ids_internal.citus_generators(generators jsonb) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.generator SELECT g.* FROM jsonb_populate_recordset(NULL::snowflake_ids.generator, generators) AS g
-    ON CONFLICT (name) DO NOTHING;
-    SELECT ''
-$$;
+
 /* Functions that changed. */
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -2135,25 +2145,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
     FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
 $$;
-CREATE FUNCTION snowflake_ids_internal.citus_take_rights(rights jsonb) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO snowflake_ids.segment_restricted AS r (tag)
-    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
-    DELETE FROM snowflake_ids.segment_privilege AS p
-    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(rights) AS g) AND NOT EXISTS (
-        SELECT FROM jsonb_array_elements(rights) AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
-    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
-    SELECT w.tag, w.grantee, w.privileges
-    FROM (SELECT g ->> 0, CASE WHEN g ->> 1 = '-' THEN 0::regrole ELSE to_regrole(g ->> 1) END, g ->> 2
-          FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
-    WHERE w.grantee IS NOT NULL
-    ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
-    RETURN '';
-END
-$$;
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_defaults, snowflake_ids_internal.citus_generators,
-    snowflake_ids_internal.citus_rights, snowflake_ids_internal.citus_take_rights FROM PUBLIC;
 /* Functions that changed. */
 CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -2198,6 +2189,246 @@ BEGIN
     END LOOP;
 END
 $$;
+/* Functions that changed. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'drop');
+    EXECUTE coalesce((SELECT format('DROP TABLE IF EXISTS %s', snowflake_ids_internal.series_key_table(s.id))
+        FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.scope = 'shard'), 'SELECT');
+    DELETE FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
+CREATE FUNCTION snowflake_ids_internal.series_check_coordinator() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.node_group() <> 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'this node is a worker of a Citus cluster',
+            DETAIL = 'A distributed series is changed on the coordinator, which tells the others.',
+            HINT = 'Connect to the coordinator, and call the function there.';
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    keys regclass := to_regclass(snowflake_ids_internal.series_key_table(series));
+    grantee record;
+BEGIN
+    IF keys IS NOT NULL THEN
+        FOR grantee IN
+            SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') AS name, bool_or(p.privileges <> 'SELECT') AS writes,
+                bool_or(p.series IS NOT NULL) AS reads
+            FROM (SELECT x.grantee FROM pg_class AS c, aclexplode(c.relacl) AS x WHERE c.oid = keys AND x.grantee <> c.relowner
+                  UNION SELECT g.grantee FROM snowflake_ids.series_privilege AS g WHERE g.series = $1) AS g (grantee)
+                LEFT JOIN pg_roles AS r ON r.oid = g.grantee
+                LEFT JOIN snowflake_ids.series_privilege AS p ON p.series = $1 AND p.grantee = g.grantee
+            WHERE g.grantee = 0 OR r.oid IS NOT NULL
+            GROUP BY 1 ORDER BY 1
+        LOOP
+            EXECUTE format('REVOKE ALL ON %s FROM %s', keys, grantee.name);
+            IF grantee.reads THEN
+                EXECUTE format('GRANT %s ON %s TO %s', CASE WHEN grantee.writes THEN 'SELECT, INSERT, UPDATE' ELSE 'SELECT' END, keys,
+                    grantee.name);
+            END IF;
+        END LOOP;
+    END IF;
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.citus_run_on_workers(
+            format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()));
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    table_name text := snowflake_ids_internal.qualified_name(beside);
+    new_id bigint := snowflake_ids_internal.random_number();
+    keys text := snowflake_ids_internal.series_key_table(new_id);
+    series snowflake_ids.series;
+    of_key record;
+BEGIN
+    PERFORM snowflake_ids_internal.citus_check();
+    PERFORM snowflake_ids_internal.series_check_coordinator();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest counters may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    -- Nothing is attached to it, and no key counts, until the transaction ends.
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'distribute');
+    LOCK TABLE snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid IN SHARE ROW EXCLUSIVE MODE;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    IF series.kind <> 'gapless' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
+            DETAIL = 'Nodes draw its numbers from one registry.',
+            HINT = 'Use it on all nodes as it is.';
+    ELSIF series.scope <> 'global' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
+            DETAIL = 'A series that counts in the tables of the coordinator can be distributed.',
+            HINT = 'Create another one, and set its keys with snowflake_ids.series_set.';
+    ELSIF NOT series.restricted THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('series "%s" is open to every role', left(name, 128)),
+            DETAIL = 'Who takes numbers of a distributed series writes to its key table, with rights of its own.',
+            HINT = 'Grant USAGE to the roles that number with snowflake_ids.series_grant.';
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', table_name);
+    IF snowflake_ids_internal.qualified_name(beside) <> table_name THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    EXECUTE $query$
+        SELECT a.atttypid AS type, CASE WHEN a.attcollation <> 0 THEN (SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+            FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation) END AS collation
+        FROM pg_dist_partition AS p
+            JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attname = column_to_column_name(p.logicalrelid, p.partkey)
+        WHERE p.logicalrelid = $1 AND p.partmethod = 'h'$query$
+    INTO of_key USING beside;
+    IF of_key.type IS NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('table %s is not distributed by a column', table_name),
+            HINT = 'Give the distributed table that has the keys in its distribution column.';
+    ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
+            WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
+            WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('table %s is distributed by a column of type %s', table_name, format_type(of_key.type, NULL)),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(name, 128), series.key_type),
+            HINT = 'Create a series whose keys are of that type.';
+    END IF;
+    EXECUTE format('CREATE TABLE %s (key %s%s PRIMARY KEY, last_value bigint NOT NULL, period date) WITH (fillfactor = 50)',
+        keys, format_type(of_key.type, NULL), of_key.collation);
+    EXECUTE $query$SELECT create_distributed_table($1, 'key', colocate_with => $2)$query$ USING keys::regclass, table_name;
+    EXECUTE format('INSERT INTO %s (key, last_value, period) SELECT k.key, k.last_value, k.period FROM snowflake_ids.series_%s AS k
+        WHERE k.series = $1', keys, series.key_type) USING series.id;
+    UPDATE snowflake_ids.series AS s SET scope = 'shard', id = new_id WHERE s.id = series.id;
+    UPDATE snowflake_ids.series_privilege AS p SET series = new_id WHERE p.series = series.id;
+    EXECUTE format('DELETE FROM snowflake_ids.series_%s AS k WHERE k.series = $1', series.key_type) USING series.id;
+    PERFORM snowflake_ids_internal.series_pass_on(new_id);
+END
+$$;
+CREATE FUNCTION snowflake_ids.series_distribute(series text, colocate_with regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.series_make_shards(series, colocate_with);
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.citus_series() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
+         FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
+    FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'
+$$;
+CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
+        'rights', snowflake_ids_internal.citus_rights(), 'series', snowflake_ids_internal.citus_series())
+$$;
+CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    rights jsonb := definitions -> 'rights';
+    listed jsonb := definitions -> 'series';
+    made text;
+BEGIN
+    INSERT INTO snowflake_ids.generator
+    SELECT g.* FROM jsonb_populate_recordset(NULL::snowflake_ids.generator, definitions -> 'generators') AS g
+    ON CONFLICT (name) DO NOTHING;
+
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag)
+    SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag IN (SELECT g ->> 0 FROM jsonb_array_elements(rights) AS g) AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(rights) AS g WHERE g ->> 0 = p.tag AND g ->> 1 = p.grantee::text);
+    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
+    SELECT w.tag, w.grantee, w.privileges
+    FROM (SELECT g ->> 0, CASE WHEN g ->> 1 = '-' THEN 0::regrole ELSE to_regrole(g ->> 1) END, g ->> 2
+          FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
+    WHERE w.grantee IS NOT NULL
+    ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
+
+    -- Of distributed series there are those of the coordinator, and no others.
+    DELETE FROM snowflake_ids.series AS s
+    WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
+    UPDATE snowflake_ids.series AS s
+    SET name = w.name, max_value = w.max_value, time_zone = w.time_zone, format = w.format, description = w.description
+    FROM jsonb_populate_recordset(NULL::snowflake_ids.series, listed) AS w
+    WHERE s.scope = 'shard' AND w.id = s.id AND (s.name, s.max_value, s.time_zone, s.format, s.description)
+        IS DISTINCT FROM (w.name, w.max_value, w.time_zone, w.format, w.description);
+    FOR made IN
+        INSERT INTO snowflake_ids.series AS s
+        SELECT w.* FROM jsonb_array_elements(listed) AS e,
+            jsonb_populate_record(NULL::snowflake_ids.series, CASE WHEN e ->> 'scope' = 'shard' THEN e
+                ELSE e || jsonb_build_object('id', snowflake_ids_internal.random_number()) END) AS w
+        ON CONFLICT DO NOTHING RETURNING CASE WHEN s.kind = 'monotonic' THEN s.name END
+    LOOP
+        PERFORM snowflake_ids_internal.series_make_sections(made) WHERE made IS NOT NULL;
+    END LOOP;
+    UPDATE snowflake_ids.series AS s SET restricted = true
+    FROM jsonb_array_elements(listed) AS w WHERE w ->> 'name' = s.name AND (w ->> 'restricted')::boolean AND NOT s.restricted;
+    DELETE FROM snowflake_ids.series_privilege AS p
+    USING snowflake_ids.series AS s, jsonb_array_elements(listed) AS w
+    WHERE p.series = s.id AND w ->> 'name' = s.name AND (w ->> 'restricted')::boolean
+        AND NOT EXISTS (SELECT FROM jsonb_array_elements(w -> 'privileges') AS g WHERE g ->> 0 = p.grantee::text);
+    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges)
+    SELECT w.series, w.grantee, w.privileges
+    FROM (SELECT s.id, CASE WHEN g ->> 0 = '-' THEN 0::regrole ELSE to_regrole(g ->> 0) END, g ->> 1
+          FROM jsonb_array_elements(listed) AS w JOIN snowflake_ids.series AS s ON s.name = w ->> 'name',
+              jsonb_array_elements(w -> 'privileges') AS g) AS w (series, grantee, privileges)
+    WHERE w.grantee IS NOT NULL
+    ON CONFLICT (series, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
+    RETURN '';
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        RETURN;
+    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
+        RAISE EXCEPTION 'another database leases the worker id of this server';
+    END IF;
+    PERFORM snowflake_ids.use_registry('citus_coordinator');
+    -- Tables of the cluster come next, whose defaults may name what is defined there.
+    BEGIN
+        PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
+        FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'generators, series and rights of the cluster are not on this worker yet' USING
+            DETAIL = SQLERRM || '.',
+            HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+    END;
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
+        DETAIL = SQLERRM || '.',
+        HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_make_shards(series text, beside oid) RETURNS void
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_make_shards_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.series_make_shards(text, oid), snowflake_ids.series_distribute(text, regclass) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.series_make_shards(text, oid), snowflake_ids.series_distribute(text, regclass) TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_defaults, snowflake_ids_internal.citus_rights, snowflake_ids_internal.citus_series,
+    snowflake_ids_internal.citus_definitions, snowflake_ids_internal.citus_take, snowflake_ids_internal.series_key_table,
+    snowflake_ids_internal.series_check_coordinator, snowflake_ids_internal.series_pass_on,
+    snowflake_ids_internal.series_add_shards FROM PUBLIC;
+COMMENT ON FUNCTION snowflake_ids.series_distribute IS
+    'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
+
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */
 CREATE FUNCTION snowflake_extension_keep() RETURNS void

@@ -7,7 +7,7 @@
 
 pub mod error;
 
-use crate::pg::catalog::{self, Unseen};
+use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
 use crate::pg::extension;
 use crate::pg::process::PerProcess;
@@ -243,9 +243,10 @@ fn refuse_late() {
     }
 }
 
-/// Another session may commit it, and would not know what there is to do then.
+/// Another session may commit it, and would not know what there is to do then. Nothing, where the table comes with this transaction: no
+/// other session knows a generator of it.
 fn refuse_to_prepare() {
-    if CHANGED.get() {
+    if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has changed named generators",

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`known`] | what this session knows of each series |
 //! | [`gapless`] | numbers that are counted in the caller's transaction |
+//! | [`shard`] | the same, on the shards of a Citus cluster |
 //! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
 //! | [`own`] | keys of dense series that a transaction counts itself |
@@ -21,6 +22,7 @@ mod monotonic;
 mod own;
 mod period;
 mod places;
+mod shard;
 
 pub use known::{Known, checked, look_up};
 
@@ -31,7 +33,7 @@ use error::NoNumberError;
 use known::{USED, shown_key};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::privilege::Action;
-use snowflake_ids_core::series::{Key, Kind, Recent, SeriesError};
+use snowflake_ids_core::series::{Key, Kind, Recent, Scope, SeriesError};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -63,6 +65,7 @@ pub fn next_for(
         known.series.check_key(key, &known.shown())?;
     }
     let number = match known.series.kind {
+        Kind::Gapless if known.series.scope == Scope::Shard => shard::next(&known, key)?,
         Kind::Gapless => gapless::next(&known, key)?,
         Kind::Dense(_) => dense::next(&known, key)?,
         Kind::Monotonic(..) => monotonic::next(&known, key)?,
@@ -113,6 +116,7 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     known.series.check_key(key, &known.shown())?;
     known.series.check_value(value)?;
     match known.series.kind {
+        Kind::Gapless if known.series.scope == Scope::Shard => shard::set(&known, key, value, force),
         Kind::Gapless => gapless::set(&known, key, value, force),
         Kind::Dense(_) => dense::set(&known, key, value, force),
         Kind::Monotonic(..) => monotonic::set(&known, key, value, force),

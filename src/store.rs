@@ -11,6 +11,7 @@ pub mod section;
 pub mod segment;
 pub mod sequence;
 pub mod series;
+pub mod shard;
 pub mod state;
 pub mod status;
 pub mod tables;

@@ -140,6 +140,9 @@ pub struct Report {
     /// A digest of its roles' rights on restricted tags.
     #[serde(default)]
     pub rights: Option<String>,
+    /// A digest of the series that all nodes number in.
+    #[serde(default)]
+    pub series: Option<String>,
 }
 
 /// A registry that gave a node no answer when it was asked last.
@@ -251,6 +254,9 @@ pub enum Problem {
     /// A tag that is restricted on one may be open on the other.
     #[error("its rights on segment tags are not those of node {0}")]
     Rights(i32),
+    /// Tables may take numbers of series that it has not.
+    #[error("its series, or the rights on them, are not those of node {0}")]
+    Series(i32),
     /// The extension was dropped there, or a default was written by hand.
     #[error("the cluster's tables take ids by other defaults there than on node {0}")]
     Defaults(i32),
@@ -296,6 +302,9 @@ impl Problem {
             }
             Self::Rights(_) => {
                 "grant on the coordinator, see that its roles are there, too, and CALL snowflake_ids.use_citus()"
+            }
+            Self::Series(_) => {
+                "CALL snowflake_ids.use_citus() makes those that it has not; of one that differs, drop it there first"
             }
             Self::Defaults(_) => "attach the columns again, from the coordinator",
             Self::Without(_) => "snowflake_ids.status there says why",
@@ -416,6 +425,9 @@ fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>)
         }
         if differ(&report.rights, &meant.rights) {
             return Some(Problem::Rights(*node_id));
+        }
+        if differ(&report.series, &meant.series) {
+            return Some(Problem::Series(*node_id));
         }
         if differ(&report.defaults, &meant.defaults) {
             return Some(Problem::Defaults(*node_id));

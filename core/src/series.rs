@@ -59,6 +59,8 @@ pub enum Scope {
     Global,
     /// None: a key is one server's.
     Node,
+    /// All nodes of a Citus cluster: the counter of a key is on the shard where the key's rows are.
+    Shard,
 }
 
 impl Scope {
@@ -70,7 +72,9 @@ impl Scope {
         match scope {
             None | Some("global") => Ok(Self::Global),
             Some("node") if kind == "gapless" => Ok(Self::Node),
-            Some("node") => Err(SeriesError::NodeScope),
+            Some("shard") if kind == "gapless" => Ok(Self::Shard),
+            Some("node") => Err(SeriesError::GaplessScope { scope: "node" }),
+            Some("shard") => Err(SeriesError::GaplessScope { scope: "shard" }),
             Some(other) => Err(SeriesError::Scope { name: excerpt(other) }),
         }
     }

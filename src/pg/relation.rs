@@ -45,6 +45,34 @@ impl Relation {
         }
     }
 
+    /// The relation of a name in the schema of another. None where there is none. Only within a transaction.
+    pub fn beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
+        // SAFETY: within a transaction; the name ends with a zero byte.
+        let oid = unsafe {
+            let schema = pg_sys::get_rel_namespace(other);
+            (schema != pg_sys::InvalidOid).then(|| pg_sys::get_relname_relid(name.as_ptr(), schema))?
+        };
+        Self::find(oid)
+    }
+
+    /// The same, with a lock for writing that lasts until the transaction ends: so it keeps its name and its owner.
+    pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
+        let found = Self::beside(other, name)?;
+        // SAFETY: within a transaction, at whose end the lock goes.
+        unsafe { pg_sys::LockRelationOid(found.oid, pg_sys::RowExclusiveLock.cast_signed()) };
+        // It may have been dropped, or renamed, while it was waited for.
+        Self::beside(other, name).filter(|now| now.oid == found.oid)
+    }
+
+    /// Whether a role has a privilege on it.
+    pub fn allows(&self, privilege: u32, role: pg_sys::Oid) -> bool {
+        #[allow(clippy::cast_lossless, reason = "a type of the server's")]
+        let privilege = privilege as pg_sys::AclMode;
+        // SAFETY: within a transaction; the oid is a relation's.
+        let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role, privilege) };
+        allowed == pg_sys::AclResult::ACLCHECK_OK
+    }
+
     pub fn owner(&self) -> pg_sys::Oid {
         self.owner
     }
@@ -65,11 +93,7 @@ impl Relation {
 
     /// Whether the caller may read it.
     pub fn is_readable(&self) -> bool {
-        #[allow(clippy::cast_lossless, reason = "a type of the server's")]
-        let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
-        // SAFETY: within a transaction; the oid is a relation's.
-        let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role::current(), select) };
-        allowed == pg_sys::AclResult::ACLCHECK_OK
+        self.allows(pg_sys::ACL_SELECT, role::current())
     }
 
     /// Where a sequence is; None where this is none. Not by a SELECT, which takes a name: a view of that name, put there

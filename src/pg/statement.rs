@@ -85,3 +85,20 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
         rows.into_iter().next().map_or(Ok(None), |row| row.get::<i64>(1))
     })
 }
+
+/// Runs a statement whose text is made for it, in the present transaction, and reads its first row; None where it gave none. All names
+/// in it have their schemas, operators included.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn changed<T>(
+    sql: &str,
+    arguments: &[DatumWithOid<'_>],
+    read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
+) -> Result<Option<T>, SpiError> {
+    server::refuse_during_recovery();
+    Spi::connect_mut(|client| {
+        let rows = client.update(sql, None, arguments)?;
+        rows.into_iter().next().map(|row| read(&row)).transpose()
+    })
+}

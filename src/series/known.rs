@@ -13,7 +13,7 @@ use crate::segment::timeout::Timeout;
 use crate::shared::series as memory;
 use crate::store::series::{self as store, Number};
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
-use crate::store::{citus, registry};
+use crate::store::{citus, registry, shard};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
 use rustc_hash::FxHashMap;
@@ -132,7 +132,7 @@ impl Known {
     /// Whether nothing that is about this database forbids to number in it.
     fn goes_anywhere(&self) -> bool {
         // Ranges of several registries are not one above the other.
-        self.series.scope == Scope::Node || (!self.series.is_one_servers() && self.registries.len() < 2)
+        self.series.scope != Scope::Global || (!self.series.is_one_servers() && self.registries.len() < 2)
     }
 
     /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
@@ -225,8 +225,11 @@ impl Known {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Whether a role may do this with it.
+    /// Whether a role may do this with it. Who may write to the counters of a distributed series, Citus tells all nodes.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
+        if self.series.scope == Scope::Shard && action != Action::Own {
+            return shard::allows(&self.series, self.table, action, role);
+        }
         let Some(grants) = &self.grants else {
             return matches!(action, Action::Take | Action::Look) || administers(self.table, role);
         };

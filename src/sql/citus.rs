@@ -113,6 +113,7 @@ extension_sql_file!(
         snowflake_ids_internal::citus_may_join,
         snowflake_ids_internal::in_transaction_block,
         "registries",
+        "series",
         "status_view"
     ]
 );

@@ -40,14 +40,6 @@ BEGIN
 END
 $$;
 
-/* Has this node the named generators that the coordinator has. One that it has already stays as it is. */
-CREATE FUNCTION snowflake_ids_internal.citus_generators(generators jsonb) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.generator SELECT g.* FROM jsonb_populate_recordset(NULL::snowflake_ids.generator, generators) AS g
-    ON CONFLICT (name) DO NOTHING;
-    SELECT ''
-$$;
-
 /* Rights on restricted tags, as text: those of this database's roles, by their names. */
 CREATE FUNCTION snowflake_ids_internal.citus_rights() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -55,10 +47,35 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
 $$;
 
-/* Restricts tags here that the coordinator has restricted, with the same rights for roles that are here. No tag is opened. */
-CREATE FUNCTION snowflake_ids_internal.citus_take_rights(rights jsonb) RETURNS text
+/* Series that all nodes number in, as the coordinator has them, with the rights of roles by their names. */
+CREATE FUNCTION snowflake_ids_internal.citus_series() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
+         FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
+    FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'
+$$;
+
+/* What the coordinator has each node have: named generators, rights on tags, series. */
+CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
+        'rights', snowflake_ids_internal.citus_rights(), 'series', snowflake_ids_internal.citus_series())
+$$;
+
+/* Has this node have what the coordinator has. A generator, or a series that counts in a registry, stays as it is where there is one of
+   the name; no tag and no series is opened. Roles that are not here get nothing. */
+CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    rights jsonb := definitions -> 'rights';
+    listed jsonb := definitions -> 'series';
+    made text;
 BEGIN
+    INSERT INTO snowflake_ids.generator
+    SELECT g.* FROM jsonb_populate_recordset(NULL::snowflake_ids.generator, definitions -> 'generators') AS g
+    ON CONFLICT (name) DO NOTHING;
+
     INSERT INTO snowflake_ids.segment_restricted AS r (tag)
     SELECT DISTINCT g ->> 0 FROM jsonb_array_elements(rights) AS g ON CONFLICT DO NOTHING;
     DELETE FROM snowflake_ids.segment_privilege AS p
@@ -70,6 +87,37 @@ BEGIN
           FROM jsonb_array_elements(rights) AS g) AS w (tag, grantee, privileges)
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
+
+    -- Of distributed series there are those of the coordinator, and no others.
+    DELETE FROM snowflake_ids.series AS s
+    WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
+    UPDATE snowflake_ids.series AS s
+    SET name = w.name, max_value = w.max_value, time_zone = w.time_zone, format = w.format, description = w.description
+    FROM jsonb_populate_recordset(NULL::snowflake_ids.series, listed) AS w
+    WHERE s.scope = 'shard' AND w.id = s.id AND (s.name, s.max_value, s.time_zone, s.format, s.description)
+        IS DISTINCT FROM (w.name, w.max_value, w.time_zone, w.format, w.description);
+    FOR made IN
+        INSERT INTO snowflake_ids.series AS s
+        SELECT w.* FROM jsonb_array_elements(listed) AS e,
+            jsonb_populate_record(NULL::snowflake_ids.series, CASE WHEN e ->> 'scope' = 'shard' THEN e
+                ELSE e || jsonb_build_object('id', snowflake_ids_internal.random_number()) END) AS w
+        ON CONFLICT DO NOTHING RETURNING CASE WHEN s.kind = 'monotonic' THEN s.name END
+    LOOP
+        PERFORM snowflake_ids_internal.series_make_sections(made) WHERE made IS NOT NULL;
+    END LOOP;
+    UPDATE snowflake_ids.series AS s SET restricted = true
+    FROM jsonb_array_elements(listed) AS w WHERE w ->> 'name' = s.name AND (w ->> 'restricted')::boolean AND NOT s.restricted;
+    DELETE FROM snowflake_ids.series_privilege AS p
+    USING snowflake_ids.series AS s, jsonb_array_elements(listed) AS w
+    WHERE p.series = s.id AND w ->> 'name' = s.name AND (w ->> 'restricted')::boolean
+        AND NOT EXISTS (SELECT FROM jsonb_array_elements(w -> 'privileges') AS g WHERE g ->> 0 = p.grantee::text);
+    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges)
+    SELECT w.series, w.grantee, w.privileges
+    FROM (SELECT s.id, CASE WHEN g ->> 0 = '-' THEN 0::regrole ELSE to_regrole(g ->> 0) END, g ->> 1
+          FROM jsonb_array_elements(listed) AS w JOIN snowflake_ids.series AS s ON s.name = w ->> 'name',
+              jsonb_array_elements(w -> 'privileges') AS g) AS w (series, grantee, privileges)
+    WHERE w.grantee IS NOT NULL
+    ON CONFLICT (series, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
     RETURN '';
 END
 $$;
@@ -85,6 +133,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
         'rights', md5(snowflake_ids_internal.citus_rights()::text),
+        -- Who may use a distributed one, Citus tells.
+        'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
+                ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
+            FROM jsonb_array_elements(snowflake_ids_internal.citus_series()) AS w),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
     FROM snowflake_ids.status AS s,
@@ -435,11 +487,9 @@ BEGIN
             coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name generators. A tag that is restricted here is not open there.
-    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_take_rights(%L)',
-        snowflake_ids_internal.citus_rights()), true) || told;
-    told := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_generators(%L)',
-        (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g)), true) || told;
+    -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
+    told := snowflake_ids_internal.citus_tell(
+        format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
     -- Worker ids come within a second or so.
     LOOP
@@ -491,6 +541,15 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
+    -- Tables of the cluster come next, whose defaults may name what is defined there.
+    BEGIN
+        PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
+        FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'generators, series and rights of the cluster are not on this worker yet' USING
+            DETAIL = SQLERRM || '.',
+            HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+    END;
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
         DETAIL = SQLERRM || '.',

@@ -16,7 +16,9 @@ use pgrx::prelude::*;
 use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
-use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, SeriesError};
+use snowflake_ids_core::series::{
+    Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, Scope, SeriesError,
+};
 use std::rc::Rc;
 
 /// The name of a series, not yet looked for.
@@ -135,6 +137,11 @@ static REVOKE: Statement = Statement::new(
     "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)",
     &[TEXTOID, TEXTOID, TEXTOID],
 );
+static DISTRIBUTE: Statement =
+    Statement::new("SELECT snowflake_ids_internal.series_add_shards($1, $2)", &[TEXTOID, OIDOID]);
+static ON_COORDINATOR: Statement =
+    Statement::new("SELECT snowflake_ids_internal.series_check_coordinator()", &[]);
+static PASS_ON: Statement = Statement::new("SELECT snowflake_ids_internal.series_pass_on($1)", &[INT8OID]);
 
 /// A series that the caller may change.
 struct Own {
@@ -158,7 +165,15 @@ impl Own {
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
     ) -> Result<(), ErrorReport> {
         let arguments: Vec<_> = [TagText(self.name).into()].into_iter().chain(others).collect();
-        self.known.table().as_owner(|| statement.run(&arguments)).map_err(|error| spi(&error))
+        let is_distributed = self.known.series.scope == Scope::Shard;
+        let run = || {
+            if is_distributed {
+                ON_COORDINATOR.run(&[])?;
+            }
+            statement.run(&arguments)?;
+            if is_distributed { PASS_ON.run(&[self.known.series.id.into()]) } else { Ok(()) }
+        };
+        self.known.table().as_owner(run).map_err(|error| spi(&error))
     }
 }
 
@@ -297,7 +312,7 @@ mod snowflake_ids {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::{ADD_TRIGGER, AsKey, handed_on};
+    use super::{ADD_TRIGGER, AsKey, DISTRIBUTE, Own, handed_on};
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
@@ -412,6 +427,9 @@ mod snowflake_ids_internal {
         for role in owner.into_iter().chain([role::current()]) {
             known.check(Action::Take, role).map_err(|error| report(&error))?;
         }
+        if known.series.scope == Scope::Shard {
+            return Err(report(&SeriesError::Distributed { series: known.shown() }));
+        }
         // It is neither dropped nor renamed before the trigger is there to be seen.
         known.keep()?;
         let Series { key_type, max_value, reset, .. } = &known.series;
@@ -448,6 +466,16 @@ mod snowflake_ids_internal {
 
     /// What the server's names have room for.
     const MAX_COLUMN_BYTES: usize = 63;
+
+    /// Has a series count on the shards of a distributed table of the caller's.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_make_shards(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> Result<(), ErrorReport> {
+        let own = Own::checked(series.as_ref())?;
+        let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
+        let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
+        let (beside, _) = table.ok_or_else(not_owner)?;
+        own.run(&DISTRIBUTE, [beside.into()])
+    }
 
     fn not_owner() -> ErrorReport {
         let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
@@ -548,6 +576,7 @@ extension_sql_file!(
         snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
         snowflake_ids_internal::series_to_attach,
+        snowflake_ids_internal::series_make_shards,
         snowflake_ids_internal::series_make_trigger,
         snowflake_ids_internal::series_raise,
         snowflake_ids_internal::series_raise_text,

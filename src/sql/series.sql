@@ -24,7 +24,7 @@ COMMENT ON COLUMN snowflake_ids.series.id IS
 COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series.scope IS
-    'among which servers the numbers of a key follow on each other: global, or node where each key is one server''s';
+    'among which servers the numbers of a key follow on each other: global; node where each key is one server''s; shard where it is counted beside its rows';
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
@@ -253,6 +253,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
         max_step, sections);
     PERFORM snowflake_ids_internal.series_check_scope(kind, scope);
+    IF scope COLLATE "C" = 'shard' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'cannot create a series of scope "shard"',
+            DETAIL = 'Its key table is made beside a distributed table.',
+            HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
+    END IF;
     PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections, scope)
@@ -314,6 +320,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
     PERFORM snowflake_ids_internal.series_check_unused(name, 'drop');
+    EXECUTE coalesce((SELECT format('DROP TABLE IF EXISTS %s', snowflake_ids_internal.series_key_table(s.id))
+        FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.scope = 'shard'), 'SELECT');
     DELETE FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
 END
 $$;
@@ -444,6 +452,13 @@ DECLARE
     -- Of a long name, what tells it from others is at its end.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
+    IF snowflake_ids_internal.is_distributed(relation) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach distributed table %s to a series', relation),
+            DETAIL = 'Citus has no triggers on distributed tables.',
+            HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
+                'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
+    END IF;
     -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
     -- that no other partition comes meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
@@ -623,6 +638,141 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
+
+/* Distributed series: the counter of a key is on the shard of a Citus cluster where that key's rows are, in a table of the series'
+   own. Citus passes on who may write to it; the series itself is passed on from the coordinator. */
+CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
+
+CREATE FUNCTION snowflake_ids_internal.series_check_coordinator() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.node_group() <> 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'this node is a worker of a Citus cluster',
+            DETAIL = 'A distributed series is changed on the coordinator, which tells the others.',
+            HINT = 'Connect to the coordinator, and call the function there.';
+    END IF;
+END
+$$;
+
+/* Has all nodes know a distributed series, or that it is gone, and who may use it. */
+CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    keys regclass := to_regclass(snowflake_ids_internal.series_key_table(series));
+    grantee record;
+BEGIN
+    IF keys IS NOT NULL THEN
+        FOR grantee IN
+            SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') AS name, bool_or(p.privileges <> 'SELECT') AS writes,
+                bool_or(p.series IS NOT NULL) AS reads
+            FROM (SELECT x.grantee FROM pg_class AS c, aclexplode(c.relacl) AS x WHERE c.oid = keys AND x.grantee <> c.relowner
+                  UNION SELECT g.grantee FROM snowflake_ids.series_privilege AS g WHERE g.series = $1) AS g (grantee)
+                LEFT JOIN pg_roles AS r ON r.oid = g.grantee
+                LEFT JOIN snowflake_ids.series_privilege AS p ON p.series = $1 AND p.grantee = g.grantee
+            WHERE g.grantee = 0 OR r.oid IS NOT NULL
+            GROUP BY 1 ORDER BY 1
+        LOOP
+            EXECUTE format('REVOKE ALL ON %s FROM %s', keys, grantee.name);
+            IF grantee.reads THEN
+                EXECUTE format('GRANT %s ON %s TO %s', CASE WHEN grantee.writes THEN 'SELECT, INSERT, UPDATE' ELSE 'SELECT' END, keys,
+                    grantee.name);
+            END IF;
+        END LOOP;
+    END IF;
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.citus_run_on_workers(
+            format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()));
+    END IF;
+END
+$$;
+
+/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. The series has another id from
+   then on: a session that waits for a counter in the former table begins no new one there. */
+CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    table_name text := snowflake_ids_internal.qualified_name(beside);
+    new_id bigint := snowflake_ids_internal.random_number();
+    keys text := snowflake_ids_internal.series_key_table(new_id);
+    series snowflake_ids.series;
+    of_key record;
+BEGIN
+    PERFORM snowflake_ids_internal.citus_check();
+    PERFORM snowflake_ids_internal.series_check_coordinator();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest counters may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    -- Nothing is attached to it, and no key counts, until the transaction ends.
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'distribute');
+    LOCK TABLE snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid IN SHARE ROW EXCLUSIVE MODE;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    IF series.kind <> 'gapless' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
+            DETAIL = 'Nodes draw its numbers from one registry.',
+            HINT = 'Use it on all nodes as it is.';
+    ELSIF series.scope <> 'global' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
+            DETAIL = 'A series that counts in the tables of the coordinator can be distributed.',
+            HINT = 'Create another one, and set its keys with snowflake_ids.series_set.';
+    ELSIF NOT series.restricted THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('series "%s" is open to every role', left(name, 128)),
+            DETAIL = 'Who takes numbers of a distributed series writes to its key table, with rights of its own.',
+            HINT = 'Grant USAGE to the roles that number with snowflake_ids.series_grant.';
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', table_name);
+    IF snowflake_ids_internal.qualified_name(beside) <> table_name THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    EXECUTE $query$
+        SELECT a.atttypid AS type, CASE WHEN a.attcollation <> 0 THEN (SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+            FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation) END AS collation
+        FROM pg_dist_partition AS p
+            JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attname = column_to_column_name(p.logicalrelid, p.partkey)
+        WHERE p.logicalrelid = $1 AND p.partmethod = 'h'$query$
+    INTO of_key USING beside;
+    IF of_key.type IS NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('table %s is not distributed by a column', table_name),
+            HINT = 'Give the distributed table that has the keys in its distribution column.';
+    ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
+            WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
+            WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('table %s is distributed by a column of type %s', table_name, format_type(of_key.type, NULL)),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(name, 128), series.key_type),
+            HINT = 'Create a series whose keys are of that type.';
+    END IF;
+    EXECUTE format('CREATE TABLE %s (key %s%s PRIMARY KEY, last_value bigint NOT NULL, period date) WITH (fillfactor = 50)',
+        keys, format_type(of_key.type, NULL), of_key.collation);
+    EXECUTE $query$SELECT create_distributed_table($1, 'key', colocate_with => $2)$query$ USING keys::regclass, table_name;
+    EXECUTE format('INSERT INTO %s (key, last_value, period) SELECT k.key, k.last_value, k.period FROM snowflake_ids.series_%s AS k
+        WHERE k.series = $1', keys, series.key_type) USING series.id;
+    UPDATE snowflake_ids.series AS s SET scope = 'shard', id = new_id WHERE s.id = series.id;
+    UPDATE snowflake_ids.series_privilege AS p SET series = new_id WHERE p.series = series.id;
+    EXECUTE format('DELETE FROM snowflake_ids.series_%s AS k WHERE k.series = $1', series.key_type) USING series.id;
+    PERFORM snowflake_ids_internal.series_pass_on(new_id);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.series_distribute(series text, colocate_with regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.series_make_shards(series, colocate_with);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_distribute IS
+    'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
 
 /* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS

@@ -321,7 +321,7 @@ fn undated(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
     Ok(Number { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
 }
 
-fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
+pub(super) fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
     let number = row.get::<i64>(1)?.unwrap_or_default();
     Ok(Number { number, day: row.get::<i32>(2)?.unwrap_or_default() })
 }

@@ -37,8 +37,8 @@ pub enum SeriesError {
     #[error("unrecognized scope \"{name}\" of a series")]
     Scope { name: String },
     /// A kind whose numbers nodes draw from a registry.
-    #[error("only gapless series have scope \"node\"")]
-    NodeScope,
+    #[error("only gapless series have scope \"{scope}\"")]
+    GaplessScope { scope: &'static str },
     /// A kind that has no such argument.
     #[error("series of kind \"{kind}\" have no {argument}")]
     NoSuchArgument { kind: &'static str, argument: &'static str },
@@ -126,6 +126,12 @@ pub enum SeriesError {
     /// The server has none for keys.
     #[error("there is no memory for the keys of {kind} series")]
     NoMemory { kind: &'static str },
+    /// A trigger would write to the counters with its caller's rights.
+    #[error("cannot fill a column from series \"{series}\", which is distributed")]
+    Distributed { series: String },
+    /// The counters of a distributed series are not there.
+    #[error("the key table of series \"{series}\" does not exist")]
+    NoKeyTable { series: String },
     /// The extension's tables are not there.
     #[error("the table snowflake_ids.series does not exist")]
     NoTable,
@@ -148,11 +154,13 @@ impl Explain for SeriesError {
             | Self::NoLast { .. }
             | Self::NoMemory { .. }
             | Self::NoTable
+            | Self::NoKeyTable { .. }
             | Self::NoColumn { .. } => Kind::NotReady,
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
-            | Self::NodeScope
+            | Self::GaplessScope { .. }
+            | Self::Distributed { .. }
             | Self::NoForce { .. }
             | Self::Registry { .. }
             | Self::Registries { .. }
@@ -174,8 +182,8 @@ impl Explain for SeriesError {
             Self::NoSuchArgument { argument: "reset", .. } => {
                 "Its numbers never start over: all keys of a section share one maximum.".into()
             }
-            Self::Scope { .. } => "It is global or node.".into(),
-            Self::NodeScope => "Nodes draw numbers of other kinds from one registry.".into(),
+            Self::Scope { .. } => "It is global, node or shard.".into(),
+            Self::GaplessScope { .. } => "Nodes draw numbers of other kinds from one registry.".into(),
             Self::NoSuchArgument { argument: "sections", .. } => "Each of its keys has a row of its own.".into(),
             Self::NoSuchArgument { kind, .. } => {
                 format!("Numbers of a {kind} series are taken one at a time, and none ahead.")
@@ -235,6 +243,8 @@ impl Explain for SeriesError {
             Self::NoSection { .. } => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
             Self::NoForce { .. } => "It is monotonic: the numbers of a key only grow.".into(),
             Self::NoMemory { .. } => "Half of snowflake_ids.series_memory is for them, which has room for none.".into(),
+            Self::Distributed { .. } => "Who takes its numbers writes to its key table, with rights of its own.".into(),
+            Self::NoKeyTable { .. } => "It is a distributed table of the owner of the extension.".into(),
             Self::NoTable => "The extension was dropped from this database, or is being dropped.".into(),
         })
     }
@@ -264,7 +274,7 @@ impl Explain for SeriesError {
             Self::Scope { .. } => {
                 "Leave scope out for 'global', or give 'node' where each key is on one server, as that of a shard is.".into()
             }
-            Self::NodeScope => "Leave scope out, or give kind 'gapless'.".into(),
+            Self::GaplessScope { .. } => "Leave scope out, or give kind 'gapless'.".into(),
             Self::NoSuchArgument { argument, .. } => format!("Leave {argument} out."),
             Self::Step { step, max_step } if step > max_step => "Lower step or raise max_step.".into(),
             Self::Step { .. } => "Set step to the count of numbers that a quiet series reserves at once.".into(),
@@ -310,7 +320,11 @@ impl Explain for SeriesError {
                 "On the coordinator, CALL snowflake_ids.use_citus(): its nodes draw from it then, and count together.".into()
             }
             Self::CitusWorker { .. } => {
-                "Call it on the coordinator; or create a series of kind 'dense', of which a crash leaves gaps.".into()
+                "On the coordinator, distribute it beside the table that has its keys: snowflake_ids.series_distribute.".into()
+            }
+            Self::Distributed { .. } => "Call series_nextval in the INSERT.".into(),
+            Self::NoKeyTable { .. } => {
+                "On the coordinator, CALL snowflake_ids.use_citus(); after a restore, drop the series and create it again, above its numbers.".into()
             }
             Self::NoTable => "Run CREATE EXTENSION snowflake_ids.".into(),
         })

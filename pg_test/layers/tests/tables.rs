@@ -44,8 +44,14 @@ const MAY: [(&str, &[&str], &str); 7] = [
     ("pg/database.rs", &["table_open", "systable_beginscan"], "pg_database, by its fixed oid"),
     (
         "pg/relation.rs",
-        &["RangeVarGetRelidExtended", "try_relation_open", "systable_beginscan", "heap_getattr_raw"],
-        "sequences of users, by their oids; and one that was made in the same call",
+        &[
+            "RangeVarGetRelidExtended",
+            "get_relname_relid",
+            "try_relation_open",
+            "systable_beginscan",
+            "heap_getattr_raw",
+        ],
+        "sequences of users, by their oids; one that was made in the same call; the key table of a distributed series, by its owner",
     ),
     ("pg/sequence.rs", &["try_relation_open"], "sequences of users, by their oids"),
     (

@@ -68,7 +68,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION pg_catalog.create_distributed_table(table_name regclass, distribution_column text) RETURNS void
+CREATE FUNCTION pg_catalog.create_distributed_table(table_name regclass, distribution_column text,
+    colocate_with text DEFAULT 'default') RETURNS void
 LANGUAGE sql AS $$ SELECT citus_stand_in.distribute(table_name, 'h', distribution_column) $$;
 
 CREATE FUNCTION pg_catalog.create_reference_table(table_name regclass) RETURNS void

@@ -1,0 +1,218 @@
+//! Series of a Citus cluster: those that all nodes number in are known on all; a gapless one is distributed beside the table that has
+//! its keys. Citus is a stand-in here, which distributes no rows: each node counts the keys that it is asked for.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, problems, well};
+use snowflake_ids_server_tests::sql;
+use std::thread;
+
+/// A worker, a role on both nodes, and a distributed table of that role's with a series that is its own.
+fn cluster() -> Result<(Citus, Client)> {
+    let cluster = Citus::joined(1)?;
+    for server in cluster.servers() {
+        let mut client = server.connect("postgres")?;
+        client.batch_execute(
+            "set citus.enable_ddl_propagation = off; create role app login; create role other login",
+        )?;
+    }
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create table invoice (tenant integer not null, number bigint not null, primary key (tenant, number));
+         alter table invoice owner to app;
+         select create_distributed_table('invoice', 'tenant');
+         select snowflake_ids.series_create('invoices', owner => 'app')",
+    )?;
+    Ok((cluster, client))
+}
+
+fn next(client: &mut Client, key: i32) -> Result<i64> {
+    sql::one(client, &format!("select series_nextval('invoices', {key})"))
+}
+
+const DISTRIBUTE: &str = "select snowflake_ids.series_distribute('invoices', 'invoice')";
+const KEYS: &str = "(select 'snowflake_ids.series_keys_' || lpad(to_hex(id), 16, '0') from snowflake_ids.series where name = 'invoices')";
+
+#[test]
+fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    client.batch_execute("set role app")?;
+    ensure!((next(&mut client, 7)?, next(&mut client, 7)?) == (1, 2));
+    client.batch_execute(DISTRIBUTE)?;
+    ensure!((next(&mut client, 7)?, next(&mut client, 8)?) == (3, 1));
+    let low = sql::error(&mut client, "select snowflake_ids.series_set('invoices', 7, 1)")?;
+    ensure!(low.message().contains("is below numbers of key 7"), "{low:?}");
+    client.batch_execute("select snowflake_ids.series_set('invoices', 7, 10)")?;
+    client.batch_execute("begin; select series_nextval('invoices', 7); rollback")?;
+    ensure!(next(&mut client, 7)? == 11, "a rollback gives the number back");
+    client.batch_execute("select snowflake_ids.series_alter('invoices', max_value => 12)")?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    ensure!(next(&mut worker, 9)? == 1);
+    let defined = "select max_value || scope from snowflake_ids.series where name = 'invoices'";
+    ensure!(sql::one::<String>(&mut worker, defined)? == "12shard");
+    let used_up = "select series_nextval('invoices', 7), series_nextval('invoices', 7)";
+    let used_up = sql::error(&mut client, used_up)?;
+    ensure!(used_up.code() == &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{used_up:?}");
+    for change in ["series_drop('invoices')", "series_grant('invoices', 'other', 'USAGE')"] {
+        let refused = sql::error(&mut worker, &format!("select snowflake_ids.{change}"))?;
+        sql::explains(
+            &refused,
+            &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "this node is a worker of a Citus cluster",
+        )?;
+    }
+    client.batch_execute("select snowflake_ids.series_drop('invoices')")?;
+    let gone = sql::error(&mut worker, "select series_nextval('invoices', 9)")?;
+    ensure!(gone.code() == &SqlState::UNDEFINED_OBJECT, "{gone:?}");
+    client.batch_execute("reset role")?;
+    ensure!(
+        sql::one::<i64>(&mut client, "select count(*) from pg_class where relname like 'series_keys_%'")?
+            == 0
+    );
+    well(&mut client, 2)
+}
+
+/// It is written to with the caller's rights, which follow those on the series.
+#[test]
+fn rights_on_a_distributed_series_are_rights_on_its_key_table() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    client.batch_execute(DISTRIBUTE)?;
+    client.batch_execute("set role other")?;
+    let refused = sql::error(&mut client, "select series_nextval('invoices', 1)")?;
+    sql::explains(&refused, &SqlState::INSUFFICIENT_PRIVILEGE, "permission denied for series \"invoices\"")?;
+    for (granted, may) in [("SELECT", false), ("USAGE", true)] {
+        client.batch_execute(&format!(
+            "reset role; select snowflake_ids.series_grant('invoices', 'other', '{granted}'); set role other"
+        ))?;
+        ensure!(client.simple_query("select series_nextval('invoices', 1)").is_ok() == may, "{granted}");
+        let has = "select snowflake_ids.has_series_privilege('invoices', 'USAGE')";
+        ensure!(sql::one::<bool>(&mut client, has)? == may, "{granted}");
+    }
+    client.batch_execute(
+        "reset role; select snowflake_ids.series_revoke('invoices', 'other', 'ALL'); set role other",
+    )?;
+    sql::error(&mut client, "select series_nextval('invoices', 1)")?;
+    // Triggers of another role's table would run with the caller's rights.
+    client.batch_execute("reset role")?;
+    let keys: String = sql::one(&mut client, &format!("select {KEYS}"))?;
+    client.batch_execute(&format!("alter table {keys} owner to other"))?;
+    let refused = sql::error(&mut client, "select series_nextval('invoices', 1)")?;
+    let missing = "the key table of series \"invoices\" does not exist";
+    sql::explains(&refused, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, missing)
+}
+
+/// A session that waits for a counter while the series is distributed gets no number that another has.
+#[test]
+fn nobody_begins_anew_while_a_series_is_distributed() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    let mut waiting = cluster.coordinator.connect("postgres")?;
+    ensure!((next(&mut client, 7)?, next(&mut waiting, 7)?) == (1, 2));
+    client.batch_execute(&format!("begin; {DISTRIBUTE}"))?;
+    let session: i32 = sql::one(&mut waiting, "select pg_backend_pid()")?;
+    let waits = thread::spawn(move || {
+        (waiting.simple_query("select series_nextval('invoices', 7)").is_ok(), waiting)
+    });
+    let mut looker = cluster.session()?;
+    sql::becomes_true(
+        &mut looker,
+        &format!("select exists (select from pg_locks where pid = {session} and not granted)"),
+    )?;
+    client.batch_execute("commit")?;
+    let (_, mut waiting) = waits.join().map_err(|_| anyhow::anyhow!("the session that waits panicked"))?;
+    let (first, second) = (next(&mut client, 7)?, next(&mut waiting, 7)?);
+    ensure!((3..=4).contains(&first) && second == first + 1, "{first}, {second}");
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_distributed_is_refused() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    client.batch_execute(
+        "create table plain (tenant bigint, number bigint); create table named (tenant text, number bigint);
+         select create_distributed_table('named', 'tenant');
+         select snowflake_ids.series_create('open'); select snowflake_ids.series_create('many', 'monotonic', owner => 'app')",
+    )?;
+    let not_ready = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    let refused = [
+        ("'open', 'invoice'", &not_ready, "series \"open\" is open to every role"),
+        (
+            "'many', 'invoice'",
+            &SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot distribute series \"many\", which is monotonic",
+        ),
+        (
+            "'invoices', 'named'",
+            &SqlState::DATATYPE_MISMATCH,
+            "table public.named is distributed by a column of type text",
+        ),
+    ];
+    for (arguments, code, message) in refused {
+        let error = sql::error(&mut client, &format!("select snowflake_ids.series_distribute({arguments})"))?;
+        sql::explains(&error, code, message)?;
+    }
+    let error = sql::error(&mut client, "select snowflake_ids.series_distribute('invoices', 'plain')")?;
+    ensure!(error.code() == &SqlState::WRONG_OBJECT_TYPE, "{error:?}");
+    let error = sql::error(&mut client, "select snowflake_ids.series_create('s', scope => 'shard')")?;
+    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    let old = sql::error(&mut client, &format!("begin isolation level repeatable read; {DISTRIBUTE}"))?;
+    client.batch_execute("rollback")?;
+    ensure!(old.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{old:?}");
+    // Its trigger would write with its caller's rights.
+    let attach = |table: &str| {
+        format!("select snowflake_ids.series_attach('{table}', 'number', 'invoices', 'tenant')")
+    };
+    let triggers = sql::error(&mut client, &attach("invoice"))?;
+    sql::explains(
+        &triggers,
+        &SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot attach distributed table public.invoice to a series",
+    )?;
+    client.batch_execute(DISTRIBUTE)?;
+    let twice = sql::error(&mut client, DISTRIBUTE)?;
+    sql::explains(&twice, &not_ready, "series \"invoices\" has scope \"shard\"")?;
+    let attached = sql::error(&mut client, &attach("plain"))?;
+    sql::explains(
+        &attached,
+        &SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot fill a column from series \"invoices\", which is distributed",
+    )?;
+    client.batch_execute("select snowflake_ids.series_create('theirs', owner => 'other'); set role other")?;
+    let theirs = sql::error(&mut client, "select snowflake_ids.series_distribute('theirs', 'invoice')")?;
+    ensure!(theirs.message() == "must be owner of the table", "{theirs:?}");
+    let theirs = sql::error(&mut client, DISTRIBUTE)?;
+    ensure!(theirs.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{theirs:?}");
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    let worker = sql::error(&mut worker, DISTRIBUTE)?;
+    sql::explains(&worker, &not_ready, "this node is a worker of a Citus cluster")
+}
+
+/// A worker that is added later has the generators, series and rights of the coordinator; one that is made to differ is told of.
+#[test]
+fn a_worker_that_is_added_has_what_the_coordinator_defines() -> Result<()> {
+    let (mut cluster, mut client) = cluster()?;
+    client.batch_execute(
+        "select snowflake_ids.generator_create('web', 'javascript');
+         select snowflake_ids.series_create('events', 'monotonic', sections => 2); select snowflake_ids.segment_create('secret');
+         select snowflake_ids.segment_revoke('secret', 'public', 'ALL')",
+    )?;
+    client.batch_execute(DISTRIBUTE)?;
+    cluster.add()?;
+    let mut worker = cluster.workers[1].connect("postgres")?;
+    ensure!(sql::one::<i64>(&mut worker, "select snowflake_nextval('web')")? > 0);
+    ensure!(sql::one::<i64>(&mut worker, "select series_nextval('events', 1)")? > 0);
+    ensure!(next(&mut worker, 1)? == 1);
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 3)?;
+    worker.batch_execute("update snowflake_ids.series set format = 'X-{n}' where name = 'invoices'")?;
+    let said = problems(&mut client)?;
+    ensure!(
+        said[&3]
+            .as_deref()
+            .unwrap_or_default()
+            .contains("its series, or the rights on them, are not those of node 1"),
+        "{said:?}"
+    );
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 3)
+}

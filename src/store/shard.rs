@@ -1,0 +1,88 @@
+//! The counters of a series that is distributed over a Citus cluster: a table of its own, a row for each key, on the shard of that
+//! key's rows. Citus sends each change there, in the caller's transaction.
+//!
+//! Changes are the caller's own, with the caller's rights: Citus refuses two roles that write to one shard in one transaction, and
+//! the caller writes its rows there.
+
+use super::series::{Number, datum, number};
+use crate::pg::catalog::Source;
+use crate::pg::relation::Relation;
+use crate::pg::statement::changed;
+use pgrx::pg_sys::{self, Oid};
+use pgrx::spi::SpiError;
+use snowflake_ids_core::privilege::Action;
+use snowflake_ids_core::series::{Key, Series};
+use std::ffi::CString;
+
+/// Whether a role may do this with the counters of a series; also where they are not there, as another error tells of that.
+pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
+    let privilege = match action {
+        Action::Take | Action::Own => pg_sys::ACL_INSERT,
+        Action::Look => pg_sys::ACL_SELECT,
+        Action::Move => pg_sys::ACL_UPDATE,
+    };
+    name(series)
+        .and_then(|name| Relation::beside(table.oid(), &name))
+        .is_none_or(|keys| keys.allows(privilege, role))
+}
+
+fn name(series: &Series) -> Option<CString> {
+    CString::new(format!("series_keys_{:016x}", series.id)).ok()
+}
+
+/// The table of a series' counters, which others can neither drop nor rename until the transaction ends.
+pub struct KeyTable(String);
+
+impl KeyTable {
+    /// Looks for it beside the table of series. None where it is not there, or another role's: that one's triggers would run with
+    /// the caller's rights.
+    pub fn find(series: &Series, table: Source) -> Option<Self> {
+        let name = name(series)?;
+        let found = Relation::written_beside(table.oid(), &name)?;
+        (found.owner() == table.owner()).then(|| Self(name.to_string_lossy().into_owned()))
+    }
+
+    /// Takes the next number of a key, in the present transaction; None where it has none left. `day` is the first day of the present
+    /// period, where the series is dated.
+    pub fn next(&self, series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
+        let sql = format!(
+            "INSERT INTO snowflake_ids.{} AS k (key, last_value, period)
+             VALUES ($1, $2, '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) $3::pg_catalog.int4)
+             ON CONFLICT (key) DO UPDATE
+             SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value
+                     ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
+                 period = GREATEST(k.period, EXCLUDED.period)
+             WHERE k.last_value OPERATOR(pg_catalog.<) $4 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period {RETURNING}",
+            self.0
+        );
+        changed(&sql, &[datum(key), series.start.into(), day.into(), series.max_value.into()], number)
+    }
+
+    /// Sets a key to a value; unless `force`, not below the numbers that it has given in this period. Whether it was done.
+    pub fn set(&self, key: &Key, day: Option<i32>, value: i64, force: bool) -> Result<bool, SpiError> {
+        let sql = format!(
+            "INSERT INTO snowflake_ids.{} AS k (key, last_value, period)
+             VALUES ($1, $2, '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) $3::pg_catalog.int4)
+             ON CONFLICT (key) DO UPDATE
+             SET last_value = EXCLUDED.last_value, period = GREATEST(k.period, EXCLUDED.period)
+             WHERE $4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value
+                 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period {RETURNING}",
+            self.0
+        );
+        Ok(changed(&sql, &[datum(key), value.into(), day.into(), force.into()], number)?.is_some())
+    }
+
+    /// Where a key is; None where it has no counter.
+    pub fn last(&self, key: &Key) -> Result<Option<Number>, SpiError> {
+        let sql = format!(
+            "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
+             FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",
+            self.0
+        );
+        changed(&sql, &[datum(key)], number)
+    }
+}
+
+/// Days since 1970.
+const RETURNING: &str =
+    "RETURNING k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date";

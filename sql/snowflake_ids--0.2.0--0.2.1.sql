@@ -155,7 +155,8 @@ BEGIN
         WHERE w.success IS NOT TRUE OR w.result <> '';
         -- Each node in a transaction of its own, which the others see: this one is not over yet.
         told := told || snowflake_ids_internal.citus_tell(
-            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+            format('SELECT snowflake_ids_internal.citus_run(%L)',
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
         -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
@@ -173,8 +174,8 @@ BEGIN
     END IF;
     -- While the coordinator gives ids of its own, none goes to the registry.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
-        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
-            coalesce(server, 'citus_coordinator'), identity, timeline), true);
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
     -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
@@ -554,7 +555,7 @@ BEGIN
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
-                'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
+                'check_workers', 'citus_run', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
                 'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
                 'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
@@ -1556,7 +1557,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
         'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
         'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
-        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
+        -- A database of this server may be the registry itself.
+        'leased_from', (SELECT d.datname FROM pg_database AS d
+            WHERE s.scope = 'this server only' AND d.datname = s.leased_from AND coalesce(r.identity, '') NOT LIKE
+                format('%s/%s/%%', split_part(snowflake_ids_internal.registry_identity(), '/', 1), d.oid)),
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
@@ -2428,6 +2432,111 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_defaults, snowflake_ids_
     snowflake_ids_internal.series_add_shards FROM PUBLIC;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
     'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
+
+/* Functions that changed. */
+CREATE FUNCTION snowflake_ids_internal.citus_run(command text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message text;
+    detail  text;
+    hint    text;
+BEGIN
+    EXECUTE command;
+    RETURN '';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed text;
+    failures bigint;
+BEGIN
+    SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
+                                ORDER BY n.nodeid)
+    INTO failures, failed
+    FROM pg_catalog.run_command_on_workers(format('SELECT snowflake_ids_internal.citus_run(%L)', command)) AS r
+        LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
+    WHERE r.success IS NOT TRUE;
+    IF failures > 0 THEN
+        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = failed,
+            HINT = 'Mend that, and do the same again: what other nodes did stays as it is, or is done once more.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    used  record;
+    found json;
+BEGIN
+    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
+    IF used.identity <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
+    IF found ->> 'identity' <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF (found ->> 'timeline')::bigint < timeline THEN
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF used.server IS NOT NULL THEN
+        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
+        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
+        RETURN NULL;
+    END IF;
+    -- Another session may be at it.
+    PERFORM set_config('lock_timeout', '20s', true);
+    PERFORM snowflake_ids.use_registry(server);
+    RETURN server;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_coordinator(relation regclass, attribute name, kind text, tag text,
+    sequence text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
+BEGIN
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+    END IF;
+END
+$$;
+
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_run FROM PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.citus_run TO %s', holder);
+    END LOOP;
+END
+$$;
 
 /* Functions keep the extension by one of a schema that nobody can plant functions in, before they name anything. Comes last: it changes
    what functions say by now. */

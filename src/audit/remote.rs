@@ -8,11 +8,12 @@ use crate::pg::cluster;
 use crate::pg::column::Column;
 use crate::pg::encoding::{legible, to_utf8};
 use crate::pg::libpq::{Connection, options_of, options_of_string, owner_of};
-use crate::pg::report::bad_argument;
+use crate::pg::report::{bad_argument, spi};
 use crate::pg::role;
 use crate::pg::server;
 use crate::progress;
 use crate::settings;
+use crate::store::citus;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::audit::Stored;
@@ -74,6 +75,7 @@ impl Remote {
         let names = column.names();
         let argument = serde_json::to_string(&names).unwrap_or_default();
         let limit = settings::registry_timeout();
+        refuse_same_cluster(number, &mut connection)?;
         connection.ask(BEGIN, "", limit, MOST).map_err(failed)?;
         connection.ask(SETTINGS, "", limit, MOST).map_err(failed)?;
         let there = connection.ask(LOOK, &argument, limit, MOST).map_err(failed)?;
@@ -172,6 +174,22 @@ fn check(number: usize, there: &str, names: &[String; 3]) -> Checked<()> {
         let message = format!("{table} has no column \"{column}\" of integers");
         let detail = "Ids are bigint, integer or smallint.";
         return refuse(Code::ERRCODE_DATATYPE_MISMATCH, message, detail, hint);
+    }
+    Ok(())
+}
+
+/// Refuses a node of the Citus cluster that this database is in: a distributed table is the same through each of them. A server without
+/// Citus fails to say which nodes it has.
+fn refuse_same_cluster(number: usize, connection: &mut Connection) -> Checked<()> {
+    let Some((nodes, ask)) = citus::nodes().map_err(|error| Box::new(spi(&error)))? else { return Ok(()) };
+    if connection.ask(ask, "", settings::registry_timeout(), MOST).is_ok_and(|theirs| theirs == nodes) {
+        let message = format!("connection {number} leads to a node of this cluster");
+        let report = ErrorReport::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, message, function_name!());
+        return Err(Box::new(
+            report
+                .set_detail("Through each node the table has the same rows: all ids would be there twice.")
+                .set_hint("Leave it out."),
+        ));
     }
     Ok(())
 }

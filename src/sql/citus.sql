@@ -1,3 +1,19 @@
+/* Runs a statement here for another node. Citus passes nothing on but an error's message: so that has all of it. */
+CREATE FUNCTION snowflake_ids_internal.citus_run(command text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message text;
+    detail  text;
+    hint    text;
+BEGIN
+    EXECUTE command;
+    RETURN '';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+
 /* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
    transaction of its own there. What was done on some nodes stays done where others fail. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
@@ -9,7 +25,8 @@ BEGIN
     SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
                                 ORDER BY n.nodeid)
     INTO failures, failed
-    FROM pg_catalog.run_command_on_workers(command) AS r LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
+    FROM pg_catalog.run_command_on_workers(format('SELECT snowflake_ids_internal.citus_run(%L)', command)) AS r
+        LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
     WHERE r.success IS NOT TRUE;
     IF failures > 0 THEN
         RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
@@ -128,7 +145,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
         'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
         'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
-        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
+        -- A database of this server may be the registry itself.
+        'leased_from', (SELECT d.datname FROM pg_database AS d
+            WHERE s.scope = 'this server only' AND d.datname = s.leased_from AND coalesce(r.identity, '') NOT LIKE
+                format('%s/%s/%%', split_part(snowflake_ids_internal.registry_identity(), '/', 1), d.oid)),
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
@@ -236,11 +256,8 @@ CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, tim
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    used    record;
-    found   json;
-    message text;
-    detail  text;
-    hint    text;
+    used  record;
+    found json;
 BEGIN
     SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
     IF used.identity <> identity COLLATE "C" THEN
@@ -262,10 +279,6 @@ BEGIN
     PERFORM set_config('lock_timeout', '20s', true);
     PERFORM snowflake_ids.use_registry(server);
     RETURN server;
-EXCEPTION WHEN OTHERS THEN
-    -- Citus passes nothing on but the message.
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
 END
 $$;
 
@@ -465,7 +478,8 @@ BEGIN
         WHERE w.success IS NOT TRUE OR w.result <> '';
         -- Each node in a transaction of its own, which the others see: this one is not over yet.
         told := told || snowflake_ids_internal.citus_tell(
-            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+            format('SELECT snowflake_ids_internal.citus_run(%L)',
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
         -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
@@ -483,8 +497,8 @@ BEGIN
     END IF;
     -- While the coordinator gives ids of its own, none goes to the registry.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
-        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
-            coalesce(server, 'citus_coordinator'), identity, timeline), true);
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
     -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.

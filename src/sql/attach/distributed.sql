@@ -168,8 +168,8 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = failed ->> 'code',
             MESSAGE = failed ->> 'message',
-            DETAIL = failed ->> 'detail',
-            HINT = failed ->> 'hint';
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
     END IF;
 END
 $$;

@@ -551,7 +551,6 @@ BEGIN
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
-        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
@@ -704,6 +703,9 @@ BEGIN
             'snowflake_ids_internal.seed_tag TO %s', holder);
     END LOOP;
     EXECUTE format('GRANT INSERT ON snowflake_ids.sequence_binding TO %I', owner);
+    -- Everybody may call them, and is told who may do what they do.
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence '
+        'FROM %I', owner);
 END
 $$;
 /* Functions that changed. */
@@ -985,6 +987,7 @@ DECLARE
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach');
     distributed := snowflake_ids_internal.is_distributed(relation);
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
@@ -1624,6 +1627,7 @@ DECLARE
     propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -2157,6 +2161,7 @@ DECLARE
     propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;
@@ -2523,8 +2528,45 @@ BEGIN
     END IF;
 END
 $$;
+/* Functions that changed. */
+CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for function %s', left(function, 32)),
+            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
+            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
+                current_user);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
+    tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach');
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
+        RETURN;
+    END IF;
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
+    PERFORM snowflake_ids_internal.check_alone('attach', relation);
+    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
+    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.citus_run FROM PUBLIC;
+-- Who may not call them is told how to get there.
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.check_manages_tags(text), snowflake_ids.attach(regclass, name, text, text, text, text),
+    snowflake_ids.detach(regclass, name, text), snowflake_ids.bind_sequence(regclass, text, text, text),
+    snowflake_ids.unbind_sequence(regclass) TO PUBLIC;
 DO $$
 DECLARE
     holder text;

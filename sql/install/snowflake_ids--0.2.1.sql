@@ -3811,6 +3811,20 @@ BEGIN
 END
 $$;
 
+/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
+CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for function %s', left(function, 32)),
+            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
+            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
+                current_user);
+    END IF;
+END
+$$;
+
 /* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -4058,6 +4072,7 @@ DECLARE
     propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -4108,6 +4123,7 @@ DECLARE
     propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;
@@ -5384,6 +5400,7 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach');
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -5500,6 +5517,7 @@ DECLARE
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach');
     distributed := snowflake_ids_internal.is_distributed(relation);
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
@@ -7450,6 +7468,11 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.series_set(text, uuid, bigint, boolean),
     snowflake_ids.series_alter(text, bigint, text, text, text, text, text, integer, integer),
     snowflake_ids.series_drop(text),
+    snowflake_ids.attach(regclass, name, text, text, text, text),
+    snowflake_ids.detach(regclass, name, text),
+    snowflake_ids.bind_sequence(regclass, text, text, text),
+    snowflake_ids.unbind_sequence(regclass),
+    snowflake_ids_internal.check_manages_tags(text),
     snowflake_ids.series_attach(regclass, name, text, name),
     snowflake_ids.series_detach(regclass, name),
     snowflake_ids.series_distribute(text, regclass),
@@ -7501,7 +7524,6 @@ BEGIN
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
-        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',

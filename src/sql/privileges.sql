@@ -22,6 +22,11 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.series_set(text, uuid, bigint, boolean),
     snowflake_ids.series_alter(text, bigint, text, text, text, text, text, integer, integer),
     snowflake_ids.series_drop(text),
+    snowflake_ids.attach(regclass, name, text, text, text, text),
+    snowflake_ids.detach(regclass, name, text),
+    snowflake_ids.bind_sequence(regclass, text, text, text),
+    snowflake_ids.unbind_sequence(regclass),
+    snowflake_ids_internal.check_manages_tags(text),
     snowflake_ids.series_attach(regclass, name, text, name),
     snowflake_ids.series_detach(regclass, name),
     snowflake_ids.series_distribute(text, regclass),
@@ -73,7 +78,6 @@ BEGIN
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
-        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
                 'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',

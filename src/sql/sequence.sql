@@ -131,6 +131,20 @@ BEGIN
 END
 $$;
 
+/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
+CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for function %s', left(function, 32)),
+            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
+            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
+                current_user);
+    END IF;
+END
+$$;
+
 /* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -378,6 +392,7 @@ DECLARE
     propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -428,6 +443,7 @@ DECLARE
     propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;

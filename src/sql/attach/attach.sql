@@ -15,6 +15,7 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach');
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -131,6 +132,7 @@ DECLARE
     highest bigint;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach');
     distributed := snowflake_ids_internal.is_distributed(relation);
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);

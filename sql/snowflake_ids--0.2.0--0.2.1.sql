@@ -1560,10 +1560,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
         'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
         'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
-        -- A database of this server may be the registry itself.
-        'leased_from', (SELECT d.datname FROM pg_database AS d
-            WHERE s.scope = 'this server only' AND d.datname = s.leased_from AND coalesce(r.identity, '') NOT LIKE
-                format('%s/%s/%%', split_part(snowflake_ids_internal.registry_identity(), '/', 1), d.oid)),
+        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),

@@ -475,3 +475,44 @@ fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
     sql::error(&mut worker, "select segment_nextval('secret')")?;
     well(&mut client, 2)
 }
+
+/// A registry on the server of a node, in another database: that server leases its worker id from the same table as the others.
+#[test]
+fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
+    let mut cluster = Citus::start(1)?;
+    let host = citus::node().start()?;
+    host.connect("postgres")?.batch_execute("create database ids")?;
+    let mut registry = host.connect("ids")?;
+    registry.batch_execute("create extension snowflake_ids; create role node login superuser")?;
+    wait_for_id(&mut registry)?;
+    host.create_citus("postgres")?;
+    let port = host.port();
+    cluster.add_server(host)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(&format!(
+        "create extension postgres_fdw;
+         create server ids foreign data wrapper postgres_fdw options (host '127.0.0.1', port '{port}', dbname 'ids');
+         create user mapping for current_user server ids options (user 'node', password_required 'false')"
+    ))?;
+    client.batch_execute("call snowflake_ids.use_citus('ids')")?;
+    well(&mut client, 3)
+}
+
+/// Through each node a distributed table has the same rows.
+#[test]
+fn an_audit_reads_no_other_node_of_the_cluster() -> Result<()> {
+    let cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create table t (id bigint default snowflake_nextval(), tenant int); select create_distributed_table('t', 'tenant')",
+    )?;
+    let refused = sql::error(
+        &mut client,
+        &format!(
+            "select * from snowflake_ids.audit('t', 'id', connections => '{{host=127.0.0.1 port={} dbname=postgres user=postgres}}')",
+            cluster.workers[0].port()
+        ),
+    )?;
+    let message = "connection 1 leads to a node of this cluster";
+    sql::explains(&refused, &SqlState::INVALID_PARAMETER_VALUE, message)
+}

@@ -141,6 +141,31 @@ done
 is 'no id twice after detach' "$((count * 100))|t" sql "
   SELECT count(*) FILTER (WHERE way = 'after'), count(*) = count(DISTINCT id) FROM invoices"
 
+say 'gapless numbers on shards, 8 sessions, shards that move'
+sql "SELECT snowflake_ids.series_drop(name) FROM snowflake_ids.series WHERE name = 'snowflake_ids_check';
+  CREATE TABLE numbered (tenant integer, number bigint, PRIMARY KEY (tenant, number));
+  SELECT create_distributed_table('numbered', 'tenant');
+  SELECT snowflake_ids.series_create('snowflake_ids_check', owner => current_user);
+  SELECT series_nextval('snowflake_ids_check', 0);
+  SELECT snowflake_ids.series_distribute('snowflake_ids_check', 'numbered')" >/dev/null
+number() {
+  local tenant=$((RANDOM % 20))
+  on "$1" -c "BEGIN; INSERT INTO numbered VALUES ($tenant, series_nextval('snowflake_ids_check', $tenant)),
+    ($tenant, series_nextval('snowflake_ids_check', $tenant)); END"
+}
+for _ in {1..8}; do
+  for _ in {1..20}; do for node in "${nodes[@]}"; do number "$node" 2>/dev/null || true; done; done &
+done
+for _ in {1..4}; do
+  sql "SELECT citus_move_shard_placement(s.shardid, s.nodename, s.nodeport, n.nodename, n.nodeport, 'block_writes')
+    FROM (SELECT * FROM citus_shards WHERE table_name = 'numbered'::regclass ORDER BY random() LIMIT 1) AS s
+    JOIN pg_dist_node AS n ON n.groupid <> 0 AND n.isactive AND n.noderole = 'primary' AND n.nodeport <> s.nodeport LIMIT 1" >/dev/null || true
+done
+wait
+is 'each tenant has 1 to n, one from 2' '20|0' sql "SELECT count(*), count(*) FILTER (WHERE n <> last - first + 1 OR first <> CASE tenant WHEN 0 THEN 2 ELSE 1 END)
+  FROM (SELECT tenant, count(*) AS n, min(number) AS first, max(number) AS last FROM numbered GROUP BY 1) AS t"
+sql "SELECT snowflake_ids.series_drop('snowflake_ids_check')" >/dev/null
+
 say "shards of $rows rows"
 per_node=$((rows / count))
 for node in "${nodes[@]}"; do

@@ -87,6 +87,11 @@ impl Registry {
         self.rows.borrow_mut().insert(worker, stored);
     }
 
+    /// How many requests it has served.
+    pub fn served(&self) -> u64 {
+        self.transactions.get()
+    }
+
     /// Whether it has leased nothing.
     pub fn is_empty(&self) -> bool {
         self.rows.borrow().is_empty()

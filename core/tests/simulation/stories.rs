@@ -8,6 +8,7 @@ use super::world::World;
 use snowflake_ids_core::ClockRollback;
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::lease::Policy;
+use std::collections::BTreeSet;
 
 /// How many times each is told, with other pauses in it.
 const TIMES: u64 = 10;
@@ -389,4 +390,35 @@ fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
         world.run_for(100);
         world.ledger.borrow().in_others == 0
     });
+}
+
+/// One registry leases to 1,024 nodes that start at once, each its own worker id; after a minute in which it was away they renew
+/// without a storm.
+#[test]
+fn a_thousand_nodes_share_a_registry() {
+    const NODES: usize = 1_024;
+    let mut world = paced(1, Scope::Shared, LAYOUT, NODES, SECOND);
+    for server in 0..NODES {
+        world.start(server);
+    }
+    let all = |world: &World| world.servers.iter().all(|server| has_lease(server));
+    world.await_that("a lease of each node", all);
+    let started = world.now();
+    let asked = world.shared.served();
+    let workers: BTreeSet<_> = world.servers.iter().filter_map(|server| worker_of(server)).collect();
+    assert_eq!(workers.len(), NODES);
+    // It is away for less than a lease lasts.
+    let away_until = world.now() + 20 * SECOND;
+    world.servers.iter().for_each(|server| server.cut_off.set(away_until));
+    world.run_for(20);
+    let before = world.shared.served();
+    world.run_for(10);
+    let after = world.shared.served() - before;
+    println!(
+        "all leased by {asked} requests in {} s, {after} in 10 s after it was away",
+        (started - BEGIN) / SECOND
+    );
+    let most = 4 * u64::try_from(NODES).unwrap();
+    assert!(asked < most && after < most, "{asked} and {after} requests");
+    assert!(all(&world) && !world.repeats());
 }

@@ -30,7 +30,7 @@ fn series() -> Series {
 
 fn refused(row: &Row<'_>) -> String {
     let error = Series::new(row).expect_err("a wrong row");
-    let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. } | SeriesError::NodeScope);
+    let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. } | SeriesError::GaplessScope { .. });
     assert_eq!(error.kind(), if is_too_much { Kind::Unsupported } else { Kind::BadArgument }, "{error}");
     error.to_string()
 }
@@ -88,10 +88,15 @@ fn a_row_says_which_servers_count_together() {
     let is_one_servers = |row: Row<'_>| Series::new(&row).map(|series| series.is_one_servers());
     assert_eq!(is_one_servers(ROW), Ok(true));
     assert_eq!(is_one_servers(Row { scope: Some("global"), ..ROW }), Ok(true));
-    assert_eq!(is_one_servers(Row { scope: Some("node"), ..ROW }), Ok(false));
-    for row in [DENSE, MONOTONIC] {
-        assert_eq!(is_one_servers(row), Ok(false));
-        assert_eq!(is_one_servers(Row { scope: Some("node"), ..row }), Err(SeriesError::NodeScope));
+    for scope in ["node", "shard"] {
+        assert_eq!(is_one_servers(Row { scope: Some(scope), ..ROW }), Ok(false));
+        for row in [DENSE, MONOTONIC] {
+            assert_eq!(is_one_servers(row), Ok(false));
+            assert_eq!(
+                is_one_servers(Row { scope: Some(scope), ..row }),
+                Err(SeriesError::GaplessScope { scope })
+            );
+        }
     }
     assert_eq!(refused(&Row { scope: Some("Node"), ..ROW }), "unrecognized scope \"Node\" of a series");
 }

@@ -8,6 +8,7 @@ mod insert;
 mod marginal;
 mod plan;
 mod prelude;
+mod registry;
 mod reserve;
 mod segment;
 mod select;
@@ -40,6 +41,8 @@ pub enum Section {
     Segment,
     /// Ids of one shard, out of one session
     Shard,
+    /// Requests of nodes that a registry serves
+    Registry,
     /// Numbers of keys of each kind, beside a counter by hand and nextval
     Series,
     /// Single-row inserts of 1, 8 and 32 sessions
@@ -66,6 +69,7 @@ impl Section {
             Self::Reserve => "Reserving time ahead",
             Self::Segment => "One tag, 32 sessions",
             Self::Shard => "Ids of one shard",
+            Self::Registry => "Requests of nodes",
             Self::Series => "Numbers of a series",
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
@@ -86,6 +90,7 @@ impl Section {
             Self::Reserve => reserve::measure(effort),
             Self::Segment => segment::measure(effort),
             Self::Shard => shard::measure(effort),
+            Self::Registry => registry::measure(effort),
             Self::Series => series::measure(effort),
             Self::Insert => insert::measure(effort),
             Self::Bulk => fill::insert(effort),

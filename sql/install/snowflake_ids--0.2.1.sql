@@ -3469,8 +3469,15 @@ BEGIN
             DETAIL = 'In an older snapshot the newest counters may be missing.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Nothing is attached to it, and no key counts, until the transaction ends.
-    PERFORM snowflake_ids_internal.series_check_unused(name, 'distribute');
+    -- Nothing is attached to it, and no key of any series counts, until the transaction ends.
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = 'cannot distribute a series in a transaction block',
+            DETAIL = 'Gapless series give no numbers until the transaction ends.',
+            HINT = 'Call snowflake_ids.series_distribute outside of BEGIN and COMMIT, as a statement of its own.';
+    END IF;
+    PERFORM set_config('lock_timeout', snowflake_ids_internal.bounded_lock_timeout(), true),
+        snowflake_ids_internal.series_check_unused(name, 'distribute');
     LOCK TABLE snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid IN SHARE ROW EXCLUSIVE MODE;
     SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
     IF series.kind <> 'gapless' THEN

@@ -102,24 +102,42 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table() -> Result<()> {
     sql::explains(&refused, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, missing)
 }
 
+/// Runs a statement in a session of its own, and comes back when it waits for a lock.
+fn waits(
+    mut client: Client,
+    looker: &mut Client,
+    statement: &'static str,
+) -> Result<thread::JoinHandle<Client>> {
+    let session: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let running = thread::spawn(move || {
+        // A number that a former table would have given may fail.
+        drop(client.simple_query(statement));
+        client
+    });
+    sql::becomes_true(
+        looker,
+        &format!("select exists (select from pg_locks where pid = {session} and not granted)"),
+    )?;
+    Ok(running)
+}
+
 /// A session that waits for a counter while the series is distributed gets no number that another has.
 #[test]
 fn nobody_begins_anew_while_a_series_is_distributed() -> Result<()> {
     let (cluster, mut client) = cluster()?;
     let mut waiting = cluster.coordinator.connect("postgres")?;
     ensure!((next(&mut client, 7)?, next(&mut waiting, 7)?) == (1, 2));
-    client.batch_execute(&format!("begin; {DISTRIBUTE}"))?;
-    let session: i32 = sql::one(&mut waiting, "select pg_backend_pid()")?;
-    let waits = thread::spawn(move || {
-        (waiting.simple_query("select series_nextval('invoices', 7)").is_ok(), waiting)
-    });
     let mut looker = cluster.session()?;
-    sql::becomes_true(
-        &mut looker,
-        &format!("select exists (select from pg_locks where pid = {session} and not granted)"),
-    )?;
-    client.batch_execute("commit")?;
-    let (_, mut waiting) = waits.join().map_err(|_| anyhow::anyhow!("the session that waits panicked"))?;
+    let mut blocker = cluster.session()?;
+    blocker.batch_execute("begin; lock table invoice")?;
+    let distributes = waits(client, &mut looker, DISTRIBUTE)?;
+    let waits = waits(waiting, &mut looker, "select series_nextval('invoices', 7)")?;
+    blocker.batch_execute("commit")?;
+    let joined =
+        |thread: thread::JoinHandle<Client>| thread.join().map_err(|_| anyhow::anyhow!("a session panicked"));
+    let (mut client, mut waiting) = (joined(distributes)?, joined(waits)?);
+    let scope = "select scope from snowflake_ids.series where name = 'invoices'";
+    ensure!(sql::one::<String>(&mut client, scope)? == "shard");
     let (first, second) = (next(&mut client, 7)?, next(&mut waiting, 7)?);
     ensure!((3..=4).contains(&first) && second == first + 1, "{first}, {second}");
     Ok(())
@@ -158,6 +176,13 @@ fn what_cannot_be_distributed_is_refused() -> Result<()> {
     let old = sql::error(&mut client, &format!("begin isolation level repeatable read; {DISTRIBUTE}"))?;
     client.batch_execute("rollback")?;
     ensure!(old.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{old:?}");
+    let block = sql::error(&mut client, &format!("begin; {DISTRIBUTE}"))?;
+    client.batch_execute("rollback")?;
+    sql::explains(
+        &block,
+        &SqlState::ACTIVE_SQL_TRANSACTION,
+        "cannot distribute a series in a transaction block",
+    )?;
     // Its trigger would write with its caller's rights.
     let attach = |table: &str| {
         format!("select snowflake_ids.series_attach('{table}', 'number', 'invoices', 'tenant')")

@@ -70,7 +70,8 @@ const MEMBERS: &str =
     "pg_depend as d join pg_extension as e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
     and d.deptype = 'e' and e.extname = 'snowflake_ids'";
 
-/// The functions of a schema, a row for each. Those that no SQL can call take a value of type internal.
+/// The functions of a schema, a row for each. Those that no SQL can call take a value of type internal. Some may be called by everyone, and
+/// say then who may.
 fn functions(schema: &str) -> String {
     format!(
         "select '`' || p.proname || '(' || regexp_replace(pg_get_function_arguments(p.oid), '^IN |::[a-z ]+(\\[\\])?(?=,|$)', '', 'g') || ')`',
@@ -78,7 +79,8 @@ fn functions(schema: &str) -> String {
                 obj_description(p.oid, 'pg_proc'),
                 case p.provolatile when 'v' then 'volatile' when 's' then 'stable' else 'immutable' end,
                 case p.proparallel when 's' then 'safe' when 'r' then 'restricted' else 'unsafe' end,
-                case when has_function_privilege('public', p.oid, 'execute') then 'everyone'
+                case when p.prosrc like '%check_manages_tags(''%' then 'administrators of tags'
+                     when has_function_privilege('public', p.oid, 'execute') then 'everyone'
                      else coalesce((select 'administrators of ' || string_agg(part, ', ' order by n)
                                     from unnest(array['{}']) with ordinality as a (part, n)
                                     where has_function_privilege(part, p.oid, 'execute')),

@@ -62,13 +62,11 @@ pub extern "C-unwind" fn _PG_init() {
 /// What the last stop left over goes on.
 fn memory_made() {
     worker::carry_over::restore_floors();
-    worker::left_over::restore();
 }
 
 /// What is left over is written down.
 fn server_stopped() {
     worker::carry_over::save();
-    worker::left_over::save();
 }
 
 /// What the session got last is forgotten, as the server forgets it.

@@ -5,21 +5,15 @@
 //! | [`known`] | what this session knows of each series |
 //! | [`gapless`] | numbers that are counted in the caller's transaction |
 //! | [`shard`] | the same, on the shards of a Citus cluster |
-//! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
-//! | [`own`] | keys of dense series that a transaction counts itself |
-//! | [`lost`] | numbers of such keys that went with a savepoint |
 //! | [`period`] | the period that a dated series counts in |
 //! | [`places`] | where the sections of a series are |
 //! | [`error`] | why one gave no number |
 
-mod dense;
 pub mod error;
 mod gapless;
 mod known;
-mod lost;
 mod monotonic;
-mod own;
 mod period;
 mod places;
 mod shard;
@@ -67,7 +61,6 @@ pub fn next_for(
     let number = match known.series.kind {
         Kind::Gapless if known.series.scope == Scope::Shard => shard::next(&known, key)?,
         Kind::Gapless => gapless::next(&known, key)?,
-        Kind::Dense(_) => dense::next(&known, key)?,
         Kind::Monotonic(..) => monotonic::next(&known, key)?,
     };
     note(&known, key, number.number);
@@ -86,7 +79,6 @@ pub fn next_at_once<T>(
     let used = USED.borrow();
     let known = used.as_ref().filter(|known| known.is(name))?;
     let number = match known.series.kind {
-        Kind::Dense(_) if known.may_take(key, role) => dense::at_once(known, key, known.day_at_once()?),
         Kind::Monotonic(..) if known.may_take(key, role) => monotonic::at_once(known, key),
         _ => None,
     }?;
@@ -118,7 +110,6 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     match known.series.kind {
         Kind::Gapless if known.series.scope == Scope::Shard => shard::set(&known, key, value, force),
         Kind::Gapless => gapless::set(&known, key, value, force),
-        Kind::Dense(_) => dense::set(&known, key, value, force),
         Kind::Monotonic(..) => monotonic::set(&known, key, value, force),
     }
 }
@@ -133,14 +124,8 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     known.series.check_value(value)?;
     match known.series.kind {
         Kind::Gapless => gapless::raise_above(&known, key, value),
-        Kind::Dense(_) => dense::raise_above(&known, key, value),
         Kind::Monotonic(..) => monotonic::raise_above(&known, key, value),
     }
-}
-
-/// The transaction has changed the row of a dense series: it counts the keys itself until it ends.
-pub fn note_changed(id: i64) {
-    own::note_all(id);
 }
 
 /// What the session got last is forgotten.

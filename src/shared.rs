@@ -1,9 +1,8 @@
 //! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
-//! and registries, the counters of dense series, the slots of the workers, what the server did lately, how far long calls have
+//! and registries, the keys of monotonic series, the slots of the workers, what the server did lately, how far long calls have
 //! come, and how often bindings of sequences changed.
 
 pub mod bindings;
-pub mod dense_counts;
 pub mod generator;
 pub mod history;
 pub mod leases;
@@ -11,19 +10,17 @@ pub mod progress;
 pub mod registries;
 pub mod sections;
 pub mod segments;
-pub mod series;
 pub mod slot;
 pub mod worker_slot;
 
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 9] = [
+pub static BLOCKS: [&dyn Block; 8] = [
     &generator::SHARED,
     &segments::SEGMENTS,
     &leases::LEASES,
     &registries::REGISTRIES,
-    &series::COUNTERS,
     &sections::SECTIONS,
     &history::HISTORY,
     &progress::PROGRESS,

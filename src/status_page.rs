@@ -8,12 +8,11 @@ use crate::settings;
 use crate::shared::generator::shared;
 use crate::shared::history::history;
 use crate::shared::segments::segments;
-use crate::shared::series::{Counters, counters};
 use crate::store::status as views;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::history::samples;
-use snowflake_ids_core::status_page::{Dense, ForbiddenError, Limits, Report, Running, Server, render};
+use snowflake_ids_core::status_page::{ForbiddenError, Limits, Report, Running, Server, render};
 use snowflake_ids_core::{Clock, Layout, UnixMicros};
 use std::time::Duration;
 
@@ -52,7 +51,6 @@ fn running(at: UnixMicros) -> Result<Option<Running>, SpiError> {
         limits: limits(),
         has_launcher: segments.launcher.is_manned(),
         places_used: segments.directory.read().len() as u64,
-        dense: counters().map(dense),
         history: history().map(|history| samples(&history.readings())).unwrap_or_default(),
         tags: views::tags(at)?,
         generators: views::generators()?,
@@ -60,15 +58,6 @@ fn running(at: UnixMicros) -> Result<Option<Running>, SpiError> {
         registries: views::registries()?,
         sequences: views::sequences()?,
     }))
-}
-
-fn dense(counters: &Counters) -> Dense {
-    Dense {
-        keys: counters.in_use() as u64,
-        places: counters.places as u64,
-        reserved: counters.counts.rounds().reserved,
-        waits: counters.counts.waits().0,
-    }
 }
 
 fn limits() -> Limits {

@@ -2,10 +2,8 @@
 //! the views that tell of both.
 
 pub mod citus;
-pub mod dense;
 pub mod durable;
 pub mod generator;
-pub mod number;
 pub mod registry;
 pub mod section;
 pub mod segment;

@@ -8,7 +8,6 @@ pub mod carry_over;
 pub mod first_lease;
 pub mod launcher;
 pub mod lease_worker;
-pub mod left_over;
 pub mod log;
 pub mod refill_worker;
 mod rest;
@@ -18,7 +17,6 @@ use crate::segment::place;
 use crate::shared::leases::leases;
 use crate::shared::registries;
 use crate::shared::segments::segments;
-use crate::shared::series;
 use std::time::Duration;
 
 /// How long a worker may go on with what it is doing in a database that is about to be dropped: the server waits for 5 s.
@@ -29,7 +27,6 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 pub fn forget_database(database: u32) {
     place::leave_all(database, None);
     registries::forget(database);
-    series::forget(database);
 }
 
 /// Has the workers leave a database that is about to be dropped, which waits for them. Where it stays after all, others come

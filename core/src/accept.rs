@@ -7,15 +7,11 @@ use crate::error::{Explain, Kind, excerpt};
 use crate::layout::{Field, Layout};
 use crate::lease::{Holder, capacity};
 use crate::reservation::{Share, Wish};
-use crate::serial::Reset;
-use crate::series::{MAX_KEY_BYTES, MAX_NAME_CHARS, MAX_STEP, MAX_TIME_ZONE_BYTES};
 use crate::wire::{
-    Entry, KeyReached, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS,
-    MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS, NumbersOutcome, NumbersRequest, NumbersReturn, NumbersWant,
-    Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, SharedKey, cut, said,
+    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS,
+    MAX_TIMEOUT, MAX_WANTS, Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, cut,
+    said,
 };
-use jiff::Span;
-use jiff::civil::Date;
 use std::time::Duration;
 
 /// The longest time that a setting takes.
@@ -101,7 +97,7 @@ impl Request {
 impl RequestBody {
     fn check(&self) -> Result<(), RequestError> {
         match self {
-            Self::Introduce => Ok(()),
+            Self::Introduce | Self::ReserveNumbers(_) => Ok(()),
             Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
             Self::HandOver { rows, received, share } => {
                 bound(rows.len().max(received.len()) <= MAX_ROWS, "number of rows", "65536 or less")?;
@@ -112,7 +108,6 @@ impl RequestBody {
                 bound(wants.len() <= MAX_WANTS, "number of tags", "1024 or less")?;
                 wants.iter().try_for_each(ReserveRequest::check)
             }
-            Self::ReserveNumbers(numbers) => numbers.check(),
             Self::Lease(wish) => wish.check(),
             Self::Renew { worker, entry, .. } => {
                 let layout = entry.check()?;
@@ -149,72 +144,6 @@ impl ReserveRequest {
     }
 }
 
-impl NumbersRequest {
-    fn check(&self) -> Result<(), RequestError> {
-        let Self { series, terms, returns, wants } = self;
-        let is_name = !series.is_empty() && series.len() <= 4 * MAX_NAME_CHARS;
-        bound(is_name && series.chars().count() <= MAX_NAME_CHARS, "series", "1 to 128 characters")?;
-        short(&terms.key_type, "key type")?;
-        bound(terms.start >= 0, "start", "0 or more")?;
-        bound(terms.time_zone.len() <= MAX_TIME_ZONE_BYTES, "time zone", "128 bytes or less")?;
-        terms.reset.as_deref().map_or(Ok(()), |reset| short(reset, "reset"))?;
-        bound(returns.len().max(wants.len()) <= MAX_WANTS, "number of keys", "1024 or less")?;
-        returns.iter().try_for_each(NumbersReturn::check)?;
-        wants.iter().try_for_each(|want| want.check(terms.reset.as_deref()))
-    }
-}
-
-impl NumbersReturn {
-    fn check(&self) -> Result<(), RequestError> {
-        is_key(&self.key)?;
-        is_reached(self.reserved)?;
-        bound(
-            (-1..self.reserved.last).contains(&self.given),
-            "number in use",
-            "below the last that was reserved",
-        )
-    }
-}
-
-impl NumbersWant {
-    fn check(&self, reset: Option<&str>) -> Result<(), RequestError> {
-        is_key(&self.key)?;
-        is_day(self.day)?;
-        bound(begins_period(self.day, reset), "day", "one that a period of the series begins on")?;
-        let many = "1000000000 numbers or less";
-        bound(self.waiting <= MAX_STEP && self.ahead <= MAX_STEP, "number of numbers", many)?;
-        bound(self.max_value >= 0, "highest number", "0 or more")?;
-        self.received.map_or(Ok(()), is_reached)
-    }
-}
-
-/// No letter takes more than four times the bytes that it takes in another encoding.
-fn is_key(key: &SharedKey) -> Result<(), RequestError> {
-    let holds = !matches!(key, SharedKey::Text(text) if text.len() > 4 * MAX_KEY_BYTES);
-    bound(holds, "key", "512 bytes or less")
-}
-
-/// Days of the years 1970 to 9998.
-fn is_day(day: i32) -> Result<(), RequestError> {
-    bound((0..2_932_896).contains(&day), "day", "between the years 1970 and 9998")
-}
-
-/// Whether a period begins on a day. On any other one a key would start over, and give numbers again that it has given.
-fn begins_period(day: i32, reset: Option<&str>) -> bool {
-    let Some(reset) = reset.and_then(|reset| reset.parse::<Reset>().ok()) else { return day == 0 };
-    let date = Date::constant(1970, 1, 1).checked_add(Span::new().days(day));
-    date.is_ok_and(|date| match reset {
-        Reset::Day => true,
-        Reset::Month => date.day() == 1,
-        Reset::Year => date.day_of_year() == 1,
-    })
-}
-
-fn is_reached(reached: KeyReached) -> Result<(), RequestError> {
-    is_day(reached.day)?;
-    bound(reached.last >= -1, "number", "-1 or more")
-}
-
 impl Entry {
     /// Gives the layout that it names.
     fn check(&self) -> Result<Layout, RequestError> {
@@ -243,36 +172,6 @@ impl LeaseRequest {
         let some = 1..=capacity(&layout);
         bound(some.contains(&self.capacity), "number of worker ids", "no more than the layout has")?;
         bound(self.max_clock_skew <= MAX_TIME, "max_clock_skew", "68 years or less")
-    }
-}
-
-impl NumbersOutcome {
-    /// Whether it is one that a registry can have for this; `start` is the first number of a key. `today`: by the clock here, in days
-    /// since 1970-01-01.
-    ///
-    /// # Errors
-    /// What it gives that cannot be.
-    pub fn check(&self, want: &NumbersWant, start: i64, today: i32) -> Result<(), &'static str> {
-        let Self::Given { first, last, day, .. } = *self else { return Ok(()) };
-        // A call may have waited for days; somewhere it is tomorrow.
-        let is_day = if want.day == 0 {
-            day == 0
-        } else {
-            (want.day..=want.day.max(today).saturating_add(1)).contains(&day)
-        };
-        let received =
-            want.received.filter(|received| received.day == day).map_or(start - 1, |reached| reached.last);
-        if !is_day {
-            Err("numbers of another day")
-        } else if first < start || first <= received {
-            Err("numbers that it has given before")
-        } else if last < first || last > want.max_value {
-            Err("numbers that the series does not have")
-        } else if last - first >= i64::from(want.waiting.max(want.ahead)) {
-            Err("more numbers than were asked for")
-        } else {
-            Ok(())
-        }
     }
 }
 

@@ -149,50 +149,6 @@ pub enum Guard {
     StillLocal,
     /// Ids of a registry are given out only where it is still used by the time that they are noted.
     StillUsed,
-
-    // Dense series.
-    /// A counter of a period that is over gives no numbers in the next one.
-    SeriesDay,
-    /// A counter that is being written back gives no numbers any more,
-    SeriesDeparts,
-    /// also after its worker has died: then its row is looked at first.
-    SeriesSwept,
-    /// It is written back only if its key was not set before its row was locked.
-    SeriesConfirmed,
-    /// What is left over of a key goes back to its row before more is reserved there.
-    SeriesBackFirst,
-    /// A counter that numbers are being reserved for is not evicted.
-    SeriesBusy,
-    /// Numbers are reserved ahead only where there is a place for them.
-    SeriesPlaced,
-    /// Numbers that do not follow those that a counter has take their place.
-    SeriesJoins,
-    /// How far a counter has come counts only where its row says what was reserved last.
-    SeriesReached,
-    /// A key that is set has its counter taken away.
-    SeriesVoid,
-    /// What the last stop left over gives numbers only after its row was looked at.
-    SeriesProven,
-    /// A number goes to the call that asked for it.
-    SeriesTicket,
-    /// Who holds a partition's lock waits for those who entered by its gate,
-    GateEmpty,
-    /// and who leaves by the gate leaves what was done there to whoever comes next.
-    GateRelease,
-
-    // Dense series that draw from a registry.
-    /// A registry is told how far a key was received from it,
-    NumbersReceived,
-    /// and goes on above that where its row is behind.
-    NumbersRaised,
-    /// What is received is durable before any of it is handed out.
-    NumbersNoted,
-    /// A row is set back only by the node that the last reservation was made for, and once.
-    NumbersVersion,
-    /// What may have been given back gives no numbers any more.
-    NumbersDoubt,
-    /// Numbers are reserved ahead only where they follow on what the node had before.
-    NumbersAlone,
 }
 
 #[cfg(feature = "guards")]

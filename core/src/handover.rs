@@ -39,12 +39,6 @@ pub fn join<H: NodeTables, R: Registries>(
         here.lock().map_err(HandoverError::Here)?;
     }
     let former = here.sites().map_err(HandoverError::Here)?;
-    // What keys of a series came to is the registry's to say from now on; what it was here, it does not know.
-    if former.is_empty()
-        && let Some(series) = here.counted_series().map_err(HandoverError::Here)?
-    {
-        return Err(HandoverError::Counted { series });
-    }
     let mut sites: Vec<Site> = Vec::new();
     // While it is known what was seen of those in use: a former primary of one of them is none.
     for (server, position) in servers.iter().zip(0..) {

@@ -35,7 +35,6 @@
 //! | [`admission`] | which requests a registry serves |
 //! | [`tag_rows`] | reserving from a table of tags |
 //! | [`tag_registry`] | what a registry does about tags |
-//! | [`number_registry`] | what it does about keys of dense series |
 //! | [`registry_link`] | the registries that a database uses |
 //! | [`registry_client`] | sending requests to them |
 //! | [`citus`] | a cluster's coordinator, and what is wrong with its nodes |
@@ -91,7 +90,6 @@ pub mod error;
 pub mod failover;
 pub mod floors;
 pub mod form;
-pub mod gate;
 pub mod guard;
 pub mod handover;
 pub mod history;
@@ -107,7 +105,6 @@ pub mod length;
 pub mod locked;
 pub mod log_limit;
 pub mod named;
-pub mod number_registry;
 pub mod own;
 pub mod places;
 pub mod position;

@@ -14,7 +14,7 @@ pub(crate) mod slot;
 pub(crate) mod tables;
 mod worker;
 
-pub use host::{CarryOvers, Counters, RefillHost};
+pub use host::{CarryOvers, RefillHost};
 pub use job::Job;
 pub use settings::Settings;
 pub use slot::{SharedMemory, TagSlot, Trouble};
@@ -34,25 +34,10 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let host = self.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
         loop {
-            let counters = host.serve_counters(&mut self.link);
             let jobs = host.jobs();
-            if counters != Counters::Nothing {
-                last_work = host.uptime();
-            }
-            if !matches!(counters, Counters::Failed(_)) && (jobs.is_empty() || counters == Counters::All) {
-                host.note_served();
-            }
             if jobs.is_empty() {
-                let stays = !host.is_dismissed()
-                    && match counters {
-                        Counters::Nothing => !host.is_crowded() && host.rest(last_work),
-                        Counters::All => true,
-                        Counters::Failed(pause) => {
-                            host.sleep(pause);
-                            true
-                        }
-                    };
-                if stays {
+                host.note_served();
+                if !host.is_dismissed() && !host.is_crowded() && host.rest(last_work) {
                     continue;
                 }
                 return;
@@ -71,9 +56,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 due.iter().chain(&failed).for_each(Job::defer);
                 return;
             }
-            let soon = |pause: Duration| counters.pause().map_or(pause, |other| other.min(pause));
             if !failed.is_empty() {
-                host.sleep(soon(pause.unwrap_or(left).min(left)));
+                host.sleep(pause.unwrap_or(left).min(left));
                 continue;
             }
             let Some(pause) = pause else {
@@ -86,7 +70,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 stuck = None;
             }
             pause_until = host.uptime() + pause;
-            host.sleep(soon(pause));
+            host.sleep(pause);
         }
     }
 

@@ -243,7 +243,7 @@ fn as_meant(answer: Response, seen: Option<&wire::Registry>) -> Result<Response,
 impl Message {
     fn new(seen: Option<&wire::Registry>, ask: RequestBody, limit: Duration) -> Result<Self, RegistryError> {
         // One whose row is locked must not hold the others up for long.
-        let is_short = matches!(ask, RequestBody::Reserve(_) | RequestBody::ReserveNumbers(_));
+        let is_short = matches!(ask, RequestBody::Reserve(_));
         let timeout = if is_short { TAG_TIMEOUT } else { limit }.min(limit / 4);
         let timeout = timeout.min(wire::MAX_TIMEOUT);
         let statement = if ask.takes_over() { Statement::TakeOver } else { Statement::Serve };

@@ -3,7 +3,6 @@
 //! Numbers of a gapless series are counted in the caller's transaction, in a row for each key: how is the statement's that
 //! changes it. Those of the other kinds come from memory. What may be counted at all, and what a caller is told, is decided here.
 
-pub mod dense;
 mod error;
 pub(crate) mod key;
 mod kind;

@@ -17,9 +17,7 @@ mod trouble;
 
 pub use forbidden::ForbiddenError;
 pub use html::{Html, MAX_LETTERS};
-pub use report::{
-    Dense, Generator, Limits, Listing, Registry, Report, Running, Sequence, Series, Server, Status,
-};
+pub use report::{Generator, Limits, Listing, Registry, Report, Running, Sequence, Series, Server, Status};
 pub use tags::{Buffer, KEPT, Standing, Tag, Tags};
 pub use trouble::{SECTIONS, Section, Severity, Trouble, troubles};
 

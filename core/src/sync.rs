@@ -2,9 +2,9 @@
 //! model checker runs the very code that ships.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lets others run, who hold what this waits for: for a moment only, unless they were put aside.
 pub(crate) fn pause(attempt: u32) {

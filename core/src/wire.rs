@@ -9,15 +9,11 @@
 
 mod bounded;
 mod limits;
-mod numbers;
 
 pub use bounded::{cut, said};
 pub use limits::{
     MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS,
     PAGE_BYTES, PAGE_ROWS,
-};
-pub use numbers::{
-    KeyReached, Numbers, NumbersOutcome, NumbersRequest, NumbersReturn, NumbersWant, SharedKey, SharedTerms,
 };
 
 use crate::clock::UnixMicros;
@@ -106,8 +102,8 @@ pub enum RequestBody {
     },
     /// Reserve ids of these tags.
     Reserve(#[serde(deserialize_with = "bounded::wants")] Vec<ReserveRequest>),
-    /// Reserve numbers of keys of a dense series.
-    ReserveNumbers(Box<NumbersRequest>),
+    /// Reserve numbers of keys of a dense series: nodes of 0.2 ask it.
+    ReserveNumbers(Box<RawValue>),
     /// Give me a worker id.
     Lease(Box<LeaseRequest>),
     /// Move the expiry of my lease on.
@@ -301,8 +297,8 @@ pub enum ResponseBody {
     HandedOver(Option<(String, Unfit)>),
     /// What came of each.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
-    /// What came of what was asked of a series.
-    ReservedNumbers(Numbers),
+    /// There is no such series.
+    ReservedNumbers(NoSeries),
     /// What came of it.
     Leased(Leased),
     /// The expiry; None where the row has another token.
@@ -313,6 +309,13 @@ pub enum ResponseBody {
     Stranger(Stranger),
     /// It speaks another version than the question.
     Version(u32),
+}
+
+/// What nodes of 0.2 are told that ask for numbers of a dense series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NoSeries {
+    /// The registry counts none.
+    Unknown,
 }
 
 impl RequestBody {

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "series_worker/alone.rs"]
+#[path = "refill_locks/alone.rs"]
 mod alone;
 #[path = "refills/slot.rs"]
 mod slot;

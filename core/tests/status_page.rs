@@ -41,7 +41,6 @@ fn quiet() -> Report {
         limits,
         has_launcher: true,
         places_used: 3,
-        dense: None,
         history: Vec::new(),
         tags: Tags::new(NOW),
         generators: Listing::default(),

@@ -44,8 +44,6 @@ SELECT snowflake_ids.series_create('of another node');
 SELECT snowflake_ids.series_create('of a shard', scope => 'node');
 SELECT series_nextval('of a shard', 1);
 SELECT snowflake_ids.series_drop('of a shard');
-SELECT snowflake_ids.series_create('of another node', 'dense');
-SELECT series_nextval('of another node', 1);
 -- What Citus is told of its connections is not passed over where it cannot be read.
 SET LOCAL citus.node_conninfo = 'sslmode';
 SELECT snowflake_ids.use_registry('citus_coordinator');

@@ -256,7 +256,7 @@ UPDATE snowflake_ids.series SET scope = 'global' WHERE name = 'of a shard';
 SELECT series_nextval('of a shard', 1);
 ROLLBACK;
 SELECT snowflake_ids.series_create('x', scope => 'shard');
-SELECT snowflake_ids.series_create('x', 'dense', scope => 'node');
+SELECT snowflake_ids.series_create('x', 'monotonic', scope => 'node');
 SELECT snowflake_ids.series_create('x', scope => NULL);
 UPDATE snowflake_ids.series SET scope = 'planet';
 DROP FOREIGN DATA WRAPPER series_wrapper CASCADE;

@@ -2759,7 +2759,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with t
 --   segments
 
 /* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
-   its key, in the caller's transaction. Of dense ones, a key's row has the highest number that is reserved. */
+   its key, in the caller's transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -2840,8 +2840,14 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- As 0.2 has it, whose dumps are restored. Its counters say up to where numbers were reserved.
+    IF NEW.kind = 'dense' THEN
+        NEW.kind := 'gapless';
+        NEW.step := NULL;
+        NEW.max_step := NULL;
+    END IF;
     -- Numbers of the former kind, or section, are in memory.
-    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+    IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
@@ -2864,9 +2870,6 @@ CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
 CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-/* Workers find no row, or one that is locked or as it was before: until the transaction ends it counts the keys itself. */
-CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
@@ -3003,11 +3006,15 @@ DECLARE
     type_name text := coalesce(key_type::text, '');
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
-    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
-        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
-        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
-    END IF;
-    IF kind COLLATE "C" = 'monotonic' THEN
+    IF kind COLLATE "C" = 'dense' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'series of kind "dense" are not supported',
+            DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
+            HINT = 'Leave kind out for a gapless series, whose calls of one key wait for each other; create a segment tag for each key '
+                'that many call at once; or give ''monotonic'' where numbers only have to grow.';
+    ELSIF kind COLLATE "C" = 'monotonic' THEN
+        step := coalesce(step, least(1000, max_step));
+        max_step := coalesce(max_step, greatest(1000000, step));
         sections := coalesce(sections, 16);
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
@@ -3572,7 +3579,7 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
 COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
-    'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
+    'the last number of the key';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 /* </end connected objects> */
 
@@ -5080,11 +5087,11 @@ COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'Un
 
 CREATE VIEW snowflake_ids.metric_series AS
 SELECT current_database()::text AS database, k.kind, count(s.id)::double precision AS defined
-FROM (VALUES ('gapless'), ('dense'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
+FROM (VALUES ('gapless'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
 GROUP BY k.kind;
 COMMENT ON VIEW snowflake_ids.metric_series IS 'how many series this database has of each kind, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that they are of';
-COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
 CREATE VIEW snowflake_ids.metric_dense AS
@@ -5297,7 +5304,7 @@ COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of 
 COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
 COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
 COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';

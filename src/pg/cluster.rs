@@ -3,7 +3,6 @@
 use super::server::in_recovery;
 use pgrx::pg_sys;
 use snowflake_ids_core::UnixMicros;
-use std::path::Path;
 
 /// The cluster's number, which all its copies share.
 pub fn system_identifier() -> u64 {
@@ -39,25 +38,6 @@ pub fn is_shut_down() -> bool {
         state
     };
     intact && state == pg_sys::DBState::DB_SHUTDOWNED
-}
-
-/// The cluster's number, and where the checkpoint is in the log with which it was stopped in good order; None where it was not,
-/// or where the server starts from another one. Only while no other process runs.
-pub fn last_stop() -> Option<(u64, u64)> {
-    /// What has a server begin with another checkpoint, or go on with the log of others.
-    const SIGNALS: [&str; 3] = ["backup_label", "recovery.signal", "standby.signal"];
-    if SIGNALS.iter().any(|name| Path::new(name).try_exists().unwrap_or(true)) {
-        return None;
-    }
-    let mut intact = false;
-    // SAFETY: as above.
-    let (state, identifier, checkpoint) = unsafe {
-        let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
-        let found = ((*control).state, (*control).system_identifier, (*control).checkPoint);
-        pg_sys::pfree(control.cast());
-        found
-    };
-    (intact && state == pg_sys::DBState::DB_SHUTDOWNED).then_some((identifier, checkpoint))
 }
 
 /// The time of the checkpoint that this server started from, by the clock of the server that made it. Only while shared

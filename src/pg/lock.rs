@@ -3,9 +3,8 @@
 //! A process that holds one allocates nothing of the server's, logs nothing and runs no SQL: an error would leave
 //! what it guards half done.
 
-use parking_lot::lock_api::{GuardNoSend, RawMutex, RawRwLock};
+use parking_lot::lock_api::{GuardNoSend, RawRwLock};
 use pgrx::pg_sys;
-use snowflake_ids_core::gate::{Gate, In};
 
 /// An `LWLock`. Where it is waited for, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
 pub struct LwLock(*mut pg_sys::LWLock);
@@ -24,12 +23,8 @@ unsafe extern "C-unwind" {
 
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
-/// How many partitions the counters of dense series can have.
-pub const MOST_PARTITIONS: usize = 32;
-
 /// How many there are.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a few")]
-const LOCKS: i32 = 6 + MOST_PARTITIONS as i32;
+const LOCKS: i32 = 5;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
@@ -42,12 +37,8 @@ pub enum For {
     State,
     /// What the log was told.
     LogLimit,
-    /// What is asked of dense series.
-    SeriesRequests,
     /// Sweeping away what sections left.
     Sweep,
-    /// A partition of the counters of dense series.
-    Counters(u8),
 }
 
 impl For {
@@ -57,10 +48,8 @@ impl For {
             Self::Directory => 0,
             Self::State => 1,
             Self::LogLimit => 2,
-            Self::SeriesRequests => 3,
-            Self::Sweep => 4,
-            Self::Floors => 5,
-            Self::Counters(partition) => 6 + usize::from(partition) % MOST_PARTITIONS,
+            Self::Sweep => 3,
+            Self::Floors => 4,
         }
     }
 }
@@ -126,44 +115,5 @@ unsafe impl RawRwLock for LwLock {
 
     unsafe fn unlock_exclusive(&self) {
         self.release();
-    }
-}
-
-/// An `LWLock` with a [`Gate`] beside it. To lock it is to hold both. To try is to enter by the gate, which costs a third: for what
-/// is done in a moment, calls nothing of the server's and cannot fail.
-pub struct GatedLock {
-    gate: Gate,
-    lock: LwLock,
-}
-
-impl GatedLock {
-    /// A lock with an open gate.
-    pub fn new(lock: LwLock) -> Self {
-        Self { gate: Gate::new(), lock }
-    }
-}
-
-// SAFETY: who entered the gate, or has closed it, is alone until it leaves. A process that dies in between takes shared memory with it;
-// of one that an error threw out with the lock, the next holder takes the gate over closed.
-unsafe impl RawMutex for GatedLock {
-    #[allow(clippy::declare_interior_mutable_const, reason = "the trait's")]
-    const INIT: Self = Self { gate: Gate::new(), lock: LwLock::INIT };
-    type GuardMarker = GuardNoSend;
-
-    fn lock(&self) {
-        self.lock.lock_exclusive();
-        self.gate.close();
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        self.gate.enter()
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        if self.gate.leave() == In::Locked {
-            self.lock.release();
-        }
     }
 }

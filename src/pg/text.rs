@@ -174,27 +174,6 @@ impl IntoDatum for Length {
     }
 }
 
-/// A text of a row that is known to be short, in the encoding of the database.
-pub struct RowBytes(pub Box<[u8]>);
-
-impl FromDatum for RowBytes {
-    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: asked for of texts only.
-        (!is_null).then(|| Self(unsafe { bytes_of(datum) }.into()))
-    }
-}
-
-/// Only so that columns can be asked for it: pgrx compares their type with this one's.
-impl IntoDatum for RowBytes {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        None
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        pg_sys::TEXTOID
-    }
-}
-
 /// A text of a row as UTF-8, for people: of one that is longer than any that is shown, nothing but that.
 pub struct Shown(pub String);
 

@@ -33,13 +33,6 @@ impl Subtransaction {
         // SAFETY: called from SQL functions, that is, within a transaction.
         Self(unsafe { pg_sys::GetCurrentSubTransactionId() })
     }
-
-    /// Whether it is the transaction itself, which is not rolled back alone.
-    pub const fn is_transaction(self) -> bool {
-        /// `TopSubTransactionId`, which is a macro.
-        const TOP: u32 = 1;
-        self.0 == TOP
-    }
 }
 
 /// Has the hooks called from now on, in this process. They stay for good: more calls for the same change nothing.

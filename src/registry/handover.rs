@@ -4,18 +4,17 @@ use super::call::{Block, Caller};
 use super::join;
 use super::session::{NOT_READY, ask, begin, garbled, here, refusal, refused, unfit_row};
 use crate::pg::clock::SystemClock;
-use crate::pg::encoding::{from_utf8, legible, to_utf8};
+use crate::pg::encoding::{from_utf8, to_utf8};
 use crate::segment::place;
 use crate::settings;
 use crate::store::registry as store;
+use crate::store::segment;
 use crate::store::tables::SEGMENT;
-use crate::store::{number, segment};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, check_for_interrupts, function_name};
 use serde_json::value::RawValue;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::handover::{
     self, HandoverError, NodeTables, NotedFloor, Registries, RegistryTags, Standing,
@@ -109,10 +108,6 @@ impl NodeTables for Here {
         Ok(here(|| store::received(identity, &tag))?.map(|received| received.reached))
     }
 
-    fn counted_series(&mut self) -> Result<Option<String>, Report> {
-        here(number::counted)
-    }
-
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Report> {
         let floors = SEGMENT.find().map(place::floors).unwrap_or_default();
         let noted = |(tag, floor): (_, _)| {
@@ -194,20 +189,6 @@ fn report(error: HandoverError<Report, Report>) -> Report {
             &format!("It has {version}, and this server {RELEASE}."),
             "Install the same version on both servers. Those that use the registry already go on meanwhile.",
         ),
-        HandoverError::Counted { series } => {
-            let series = excerpt(&legible(&series));
-            let message =
-                format!("cannot use a registry: keys of dense series \"{series}\" have numbers here");
-            let report = ErrorReport::new(NOT_READY, message, function_name!());
-            Box::new(
-                report
-                    .set_detail("The registry does not know of them: other nodes would give them again.")
-                    .set_hint(
-                        "Create the series at the registry, set its keys there to at least the last_value that they have in \
-                         snowflake_ids.series_key here, drop the series here and create it again.",
-                    ),
-            )
-        }
         HandoverError::Itself { server } => refusal(
             Code::ERRCODE_INVALID_PARAMETER_VALUE,
             &server,

@@ -5,21 +5,20 @@ use crate::pg::encoding::from_utf8;
 use crate::pg::{cluster, database, server, tag};
 use crate::segment::place;
 use crate::shared::generator::shared;
+use crate::store::citus;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Tables};
-use crate::store::tables::{self, SEGMENT, SERIES};
+use crate::store::tables::{self, SEGMENT};
 use crate::store::worker::Rows;
-use crate::store::{citus, dense};
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::handover::{RegistryTags, Standing, take_over};
-use snowflake_ids_core::number_registry::reserve_numbers;
 use snowflake_ids_core::reservation::{Floor, Share};
 use snowflake_ids_core::tag_registry::{TagRegistry, reserve_all};
 use snowflake_ids_core::tag_rows::StoredRow;
-use snowflake_ids_core::wire::{self, Numbers, RequestBody, ResponseBody};
+use snowflake_ids_core::wire::{self, NoSeries, RequestBody, ResponseBody};
 use snowflake_ids_core::{UnixMicros, worker_registry};
 use std::collections::BTreeSet;
 
@@ -69,14 +68,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
         RequestBody::Reserve(wants) => {
             ResponseBody::Reserved(reserve_all(&mut Tables(SEGMENT.find()), wants)?)
         }
-        RequestBody::ReserveNumbers(asked) => {
-            let mut tables = dense::Tables(SERIES.find());
-            let numbers = match tables.0 {
-                Some(_) => reserve_numbers(&mut tables, &asked, now.day())?,
-                None => Numbers::Unknown,
-            };
-            ResponseBody::ReservedNumbers(numbers)
-        }
+        RequestBody::ReserveNumbers(_) => ResponseBody::ReservedNumbers(NoSeries::Unknown),
         RequestBody::Lease(wish) => ResponseBody::Leased(worker_registry::lease(&mut Rows, &wish, now)?),
         RequestBody::Renew { worker, token, entry } => {
             ResponseBody::Renewed(worker_registry::renew(&mut Rows, worker, token, &entry, now)?)

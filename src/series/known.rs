@@ -8,9 +8,8 @@ use crate::pg::process::PerProcess;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
-use crate::pg::{encoding, read_lock, role, server, transaction};
+use crate::pg::{encoding, role, server, transaction};
 use crate::segment::timeout::Timeout;
-use crate::shared::series as memory;
 use crate::store::series::{self as store, Number};
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use crate::store::{citus, registry, shard};
@@ -20,7 +19,6 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::privilege::{Action, Privileges};
-use snowflake_ids_core::series::dense::CounterKeys;
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -32,8 +30,6 @@ pub struct Known {
     pub series: Series,
     /// The table that has its counters.
     pub(super) counters: Source,
-    /// What its keys have in common in memory; None where there is no memory for them.
-    pub(super) counter_keys: Option<CounterKeys>,
     /// Which roles may do what; None where every role may take numbers.
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
@@ -152,26 +148,6 @@ impl Known {
         Ok(())
     }
 
-    /// Fails where its numbers come from a registry, which stays so until the transaction ends.
-    pub(super) fn check_home(&self, what: &'static str, hint: &'static str) -> Result<(), NoNumberError> {
-        let timeout = Timeout::new();
-        let sites = || {
-            self.table.as_owner(|| {
-                registry::keep_sites()?;
-                registry::sites()
-            })
-        };
-        let sites =
-            read_lock::within(timeout.left(), sites).ok_or_else(|| timeout.locked("registry_server"))?;
-        match sites?.into_iter().next() {
-            Some(site) => {
-                Err(SeriesError::AtRegistry { series: self.shown(), what, registry: site.server, hint }
-                    .into())
-            }
-            None => self.refuse_worker(),
-        }
-    }
-
     /// Fails on a worker of a Citus cluster that draws from no registry. The cluster tells no session that this became one.
     fn refuse_worker(&self) -> Result<(), NoNumberError> {
         if citus::is_there() && citus::is_worker()? {
@@ -272,7 +248,6 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let (table, row) = store::read(name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
     let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
-    let counter_keys = memory::counters().map(|counters| counters.keys(table.number(), series.id));
     let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
     let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
@@ -282,7 +257,6 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
         name: *name,
         series,
         counters,
-        counter_keys,
         grants,
         table,
         registries,

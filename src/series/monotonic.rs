@@ -111,7 +111,7 @@ fn ready(known: &Known) -> Result<&'static Sections, NoNumberError> {
 fn sections_of(known: &Known) -> u16 {
     match known.series.kind {
         Kind::Monotonic(_, sections) => sections,
-        Kind::Gapless | Kind::Dense(_) => 1,
+        Kind::Gapless => 1,
     }
 }
 

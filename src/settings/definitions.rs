@@ -183,7 +183,7 @@ fn define_segments() {
     guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());
     let about = About {
         name: c"snowflake_ids.series_memory",
-        short: c"Sets how much shared memory the keys of dense and monotonic series take, in all databases together.",
+        short: c"Sets how much shared memory the keys of monotonic series take, in all databases together.",
         long: c"The keys that were not used for longest leave it. 0 takes none, and such series give no numbers.",
         context: GucContext::Postmaster,
     };

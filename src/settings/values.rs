@@ -96,7 +96,7 @@ pub struct Config {
     pub max_tags: usize,
     /// How many layouts beside the server's own can be in use at once, and how many named generators a database can have.
     pub max_generators: usize,
-    /// How many bytes of shared memory the keys of series take, half of them those of dense series.
+    /// How many bytes of shared memory the keys of monotonic series take.
     pub series_memory: usize,
 }
 

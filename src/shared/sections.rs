@@ -52,7 +52,7 @@ pub fn sections() -> Option<&'static Sections> {
 
 /// Half of what series take.
 fn buckets() -> usize {
-    settings::config().map_or(0, |config| config.series_memory / 2 / size_of::<Bucket>())
+    settings::config().map_or(0, |config| config.series_memory / size_of::<Bucket>())
 }
 
 fn rest() -> usize {

@@ -114,7 +114,7 @@ COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of 
 COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
 COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
 COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';

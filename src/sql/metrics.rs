@@ -46,7 +46,6 @@ mod snowflake_ids_internal {
     use crate::pg::time;
     use crate::segment::privilege;
     use crate::shared::segments::{Segments, segments};
-    use crate::shared::series::counters;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::micros;
@@ -160,42 +159,23 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
     }
 
-    /// What is counted of dense series of all databases since this server started. Without memory for keys there is none of it.
+    /// Nothing: there are no dense series any more. For views of 0.2 that users have in theirs.
     #[pg_extern(volatile, parallel_safe)]
-    fn dense_counts() -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(keys, i64),
-                name!(places, i64),
-                name!(rounds, i64),
-                name!(reservations, i64),
-                name!(reserved, i64),
-                name!(evictions, i64),
-                name!(evicted, i64),
-                name!(waits, i64),
-                name!(wait_seconds, f64),
-            ),
-        >,
-        ErrorReport,
+    fn dense_counts() -> TableIterator<
+        'static,
+        (
+            name!(keys, i64),
+            name!(places, i64),
+            name!(rounds, i64),
+            name!(reservations, i64),
+            name!(reserved, i64),
+            name!(evictions, i64),
+            name!(evicted, i64),
+            name!(waits, i64),
+            name!(wait_seconds, f64),
+        ),
     > {
-        ready("snowflake_ids_internal.dense_counts")?;
-        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let row = counters().map(|counters| {
-            let (rounds, (waits, waited)) = (counters.counts.rounds(), counters.counts.waits());
-            (
-                number(counters.in_use()),
-                number(counters.places),
-                rounds.rounds.cast_signed(),
-                rounds.reservations.cast_signed(),
-                rounds.reserved.cast_signed(),
-                rounds.evictions.cast_signed(),
-                rounds.evicted.cast_signed(),
-                waits.cast_signed(),
-                waited.as_secs_f64(),
-            )
-        });
-        Ok(TableIterator::new(row))
+        TableIterator::new(None)
     }
 
     /// Which release the library is of. That of the extension's SQL objects may be an earlier one.

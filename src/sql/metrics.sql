@@ -122,11 +122,11 @@ COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'Un
 
 CREATE VIEW snowflake_ids.metric_series AS
 SELECT current_database()::text AS database, k.kind, count(s.id)::double precision AS defined
-FROM (VALUES ('gapless'), ('dense'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
+FROM (VALUES ('gapless'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
 GROUP BY k.kind;
 COMMENT ON VIEW snowflake_ids.metric_series IS 'how many series this database has of each kind, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that they are of';
-COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
 CREATE VIEW snowflake_ids.metric_dense AS

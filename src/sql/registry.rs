@@ -10,7 +10,6 @@ use crate::segment::error::SegmentError;
 use crate::segment::own;
 use crate::settings;
 use crate::store;
-use crate::store::dense::plan_by_key;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -92,9 +91,6 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
     guc::set_for_transaction(c"jit", c"off");
-    if matches!(ask, wire::RequestBody::ReserveNumbers(_)) {
-        plan_by_key();
-    }
     own::keep_quiet(true);
     let now = SystemClock.now();
     if matches!(ask, wire::RequestBody::Lease(_))

@@ -397,10 +397,9 @@ mod snowflake_ids_internal {
         others: Option<i64>,
     ) -> Result<(), ErrorReport> {
         let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
-        let shared = ["dense", "monotonic"].into_iter().find(|shared| kind.as_deref() == Some(*shared));
-        if let Some(kind) = shared {
+        if kind.as_deref() == Some("monotonic") {
             let several = others.is_some_and(|others| others > 0);
-            let refused = Err(report(&SeriesError::Registries { kind }));
+            let refused = Err(report(&SeriesError::Registries { kind: "monotonic" }));
             return if several { refused } else { Ok(()) };
         }
         let kind = "gapless";
@@ -505,20 +504,16 @@ mod snowflake_ids_internal {
         Ok(true)
     }
 
-    /// Has all sessions look for series anew. Of a row: the transaction counts the keys of that dense series itself.
+    /// Has all sessions look for series anew.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
     fn series_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        if let Some(row) = trigger.new() {
-            row.get_by_name("id").ok().flatten().into_iter().for_each(series::note_changed);
-        } else {
-            let table = trigger.relid()?;
-            let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
-            SERIES.find().into_iter().chain(registries).for_each(Source::announce);
-        }
+        let table = trigger.relid()?;
+        let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
+        SERIES.find().into_iter().chain(registries).for_each(Source::announce);
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }
 }

@@ -39,20 +39,6 @@ pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Removes a file; whether it was there. When it returns, that is durable.
-///
-/// # Errors
-/// The system's; then it may be there or not.
-pub fn remove(name: &str) -> io::Result<bool> {
-    match fs::remove_file(name) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        removed => {
-            removed?;
-            sync_folder(".").map(|()| true)
-        }
-    }
-}
-
 /// Makes an empty file, which takes the place of one that is there.
 pub fn create(path: &str) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(cluster::file_mode()).open(path)

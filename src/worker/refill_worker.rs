@@ -1,7 +1,6 @@
 //! A refill worker: reserves segments for the tags of one database, and leaves when there is nothing to do, so that
 //! the database can be dropped, renamed and copied.
 
-mod counters;
 mod host;
 mod slot;
 mod tables;
@@ -46,7 +45,6 @@ pub fn run(worker_slot_number: u32, database: u32) {
     // So that it knows that this database can be helped.
     segments.launcher.wake();
     own::keep_quiet(true);
-    counters::begin(worker_slot, database);
     let carry_overs = carry_over::of_database(database);
     let host = Host { segments, worker_slot, database };
     core::RefillWorker::new(&host, Caller::default(), carry_overs).run();

@@ -4,7 +4,6 @@ mod by_hand;
 mod crowded;
 mod gapless;
 mod many;
-mod once;
 mod restart;
 mod warm;
 
@@ -13,9 +12,8 @@ use super::prelude::*;
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let gapless = gapless::measure(effort)?;
     let warm = warm::measure(effort)?;
-    let once = once::measure(effort)?;
     let crowded = crowded::measure(effort)?;
     let many = many::measure(effort)?;
     let restart = restart::measure(effort)?;
-    Ok(gapless.and(warm).and(once).and(crowded).and(many).and(restart))
+    Ok(gapless.and(warm).and(crowded).and(many).and(restart))
 }

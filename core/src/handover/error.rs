@@ -27,11 +27,6 @@ pub enum HandoverError<H, R> {
         /// That version.
         version: String,
     },
-    /// A dense series has numbers here that the registry would not know of.
-    Counted {
-        /// The series.
-        series: String,
-    },
     /// The foreign server leads back to this database.
     Itself {
         /// That foreign server.

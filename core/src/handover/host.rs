@@ -27,8 +27,6 @@ pub trait NodeTables: RegistryTags {
     fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
     /// How far a tag was received from the registry of this identity; None where it was not.
     fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Self::Error>;
-    /// A dense series of which keys have numbers in this database, if there is one.
-    fn counted_series(&mut self) -> Result<Option<String>, Self::Error>;
     /// How far transactions came here that were rolled back.
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
     /// Notes, for all registries in use, how far each tag has come: as if that was received.

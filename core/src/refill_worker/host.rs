@@ -5,30 +5,8 @@ use super::settings::Settings;
 use super::slot::{SharedMemory, TagSlot};
 use super::tables::Database;
 use crate::directory::Tag;
-use crate::registry_link::RegistryLink;
 use crate::reservation::{CarryOver, Reserved};
 use std::time::Duration;
-
-/// What a round for the counters of dense series came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counters {
-    /// There was nothing to do.
-    Nothing,
-    /// All that was asked for is done.
-    All,
-    /// Something is left, and is to be tried again after this pause.
-    Failed(Duration),
-}
-
-impl Counters {
-    /// The pause before the next attempt at what is left.
-    pub const fn pause(self) -> Option<Duration> {
-        match self {
-            Self::Failed(pause) => Some(pause),
-            Self::Nothing | Self::All => None,
-        }
-    }
-}
 
 /// The worker's process, and the memory that it shares with sessions.
 pub trait RefillHost: SharedMemory {
@@ -47,11 +25,6 @@ pub trait RefillHost: SharedMemory {
     fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;
     /// Takes all places away from tags of a table that is gone.
     fn leave_table(&self, source: u32);
-
-    /// Reserves numbers for the keys of dense series that want some, and writes back what leaves memory.
-    fn serve_counters(&self, _link: &mut impl RegistryLink) -> Counters {
-        Counters::Nothing
-    }
 
     /// Whether it is to leave after this round, as other databases wait for its place.
     fn is_dismissed(&self) -> bool;

@@ -1,6 +1,5 @@
 //! Why there is no number, or no such series.
 
-use super::dense::Refusal;
 use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
@@ -30,9 +29,6 @@ pub enum SeriesError {
     /// A kind that there is not.
     #[error("unrecognized kind of series: \"{name}\"")]
     Kind { name: String },
-    /// A kind that this version does not have.
-    #[error("series of kind \"{kind}\" are not supported")]
-    KindToCome { kind: &'static str },
     /// Not among which servers numbers follow on each other.
     #[error("unrecognized scope \"{name}\" of a series")]
     Scope { name: String },
@@ -111,12 +107,6 @@ pub enum SeriesError {
     /// Other nodes number, too.
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
     CitusWorker { kind: &'static str },
-    /// The registry gives none, whoever asks.
-    #[error("the registry gives no numbers for key {key} of series \"{series}\"")]
-    Refused { series: String, key: String, registry: Option<String>, why: Refusal },
-    /// What a transaction would count itself is the registry's.
-    #[error("cannot {what} series \"{series}\" here: its numbers come from registry \"{registry}\"")]
-    AtRegistry { series: String, what: &'static str, registry: String, hint: &'static str },
     /// The tag of a section is not there.
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
     NoSection { series: String, tag: String, registry: Option<String> },
@@ -140,25 +130,19 @@ pub enum SeriesError {
 impl Explain for SeriesError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } | Self::NoSection { .. } | Self::Refused { why: Refusal::NoSeries, .. } => {
-                Kind::Undefined
-            }
-            Self::Refused { why: Refusal::NoKey, .. } => Kind::BadArgument,
+            Self::Unknown { .. } | Self::NoSection { .. } => Kind::Undefined,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
             Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
             Self::NoRoom { .. } => Kind::OutOfRange,
             Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
-            Self::Refused { .. }
-            | Self::AtRegistry { .. }
-            | Self::NoLast { .. }
+            Self::NoLast { .. }
             | Self::NoMemory { .. }
             | Self::NoTable
             | Self::NoKeyTable { .. }
             | Self::NoColumn { .. } => Kind::NotReady,
             Self::Denied { .. } => Kind::Denied,
-            Self::KindToCome { .. }
-            | Self::NoSuchArgument { .. }
+            Self::NoSuchArgument { .. }
             | Self::GaplessScope { .. }
             | Self::Distributed { .. }
             | Self::NoForce { .. }
@@ -177,8 +161,7 @@ impl Explain for SeriesError {
                 "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes."
             ),
             Self::ControlName => "It would break the lines that messages are written in.".into(),
-            Self::Kind { .. } => "A series is gapless, dense or monotonic.".into(),
-            Self::KindToCome { .. } => "This version takes numbers of gapless series only.".into(),
+            Self::Kind { .. } => "A series is gapless or monotonic.".into(),
             Self::NoSuchArgument { argument: "reset", .. } => {
                 "Its numbers never start over: all keys of a section share one maximum.".into()
             }
@@ -230,8 +213,6 @@ impl Explain for SeriesError {
                 "Registries take turns, and each counts for itself: the numbers of a key would neither grow nor follow on each other."
                     .into()
             }
-            Self::Refused { why, registry, .. } => why.detail(registry.as_deref().unwrap_or_default()),
-            Self::AtRegistry { .. } => "Other nodes get numbers of its keys, too; they would not know of these.".into(),
             Self::CitusWorker { .. } => {
                 "Its counters are in a database's tables: each node of the cluster would count for itself, and the same \
                  numbers would come from several."
@@ -242,7 +223,7 @@ impl Explain for SeriesError {
             }
             Self::NoSection { .. } => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
             Self::NoForce { .. } => "It is monotonic: the numbers of a key only grow.".into(),
-            Self::NoMemory { .. } => "Half of snowflake_ids.series_memory is for them, which has room for none.".into(),
+            Self::NoMemory { .. } => "snowflake_ids.series_memory is for them, which has room for none.".into(),
             Self::Distributed { .. } => "Who takes its numbers writes to its key table, with rights of its own.".into(),
             Self::NoKeyTable { .. } => "It is a distributed table of the owner of the extension.".into(),
             Self::NoTable => "The extension was dropped from this database, or is being dropped.".into(),
@@ -258,8 +239,6 @@ impl Explain for SeriesError {
                 "There, create the series too, with as many sections: snowflake_ids.series_create.".into()
             }
             Self::NoSection { .. } => "Drop the series and create it again, with a start above its numbers.".into(),
-            Self::Refused { why, .. } => why.hint().into(),
-            Self::AtRegistry { hint, .. } => (*hint).into(),
             Self::NoForce { .. } => "Leave force out; keys go on above the value.".into(),
             Self::NoMemory { .. } => "Raise snowflake_ids.series_memory, and restart the server.".into(),
             Self::Unknown { .. } => "Create it with snowflake_ids.series_create.".into(),
@@ -267,9 +246,8 @@ impl Explain for SeriesError {
                 "Name the series after what it numbers, for example \"invoices\".".into()
             }
             Self::Kind { .. } => "Leave kind out for 'gapless', or give one of them.".into(),
-            Self::KindToCome { .. } => "Create a series of kind 'gapless'.".into(),
             Self::NoSuchArgument { argument: "reset", .. } => {
-                "Leave reset out, or give kind 'dense' or 'gapless'.".into()
+                "Leave reset out, or give kind 'gapless'.".into()
             }
             Self::Scope { .. } => {
                 "Leave scope out for 'global', or give 'node' where each key is on one server, as that of a shard is.".into()
@@ -312,13 +290,10 @@ impl Explain for SeriesError {
             ),
             Self::Registry { .. } => {
                 "Where each key is on one node, create the series there with scope => 'node'. Else number in a database that draws from no \
-                 registry, or create a series of kind 'dense', of which a crash leaves gaps."
+                 registry, or create a segment tag for each key."
                     .into()
             }
             Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
-            Self::CitusWorker { kind: "dense" } => {
-                "On the coordinator, CALL snowflake_ids.use_citus(): its nodes draw from it then, and count together.".into()
-            }
             Self::CitusWorker { .. } => {
                 "On the coordinator, distribute it beside the table that has its keys: snowflake_ids.series_distribute.".into()
             }

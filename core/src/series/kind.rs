@@ -18,8 +18,6 @@ pub struct Steps {
 pub enum Kind {
     /// n committed calls of a key give the first n numbers: the key's row is changed in the caller's transaction.
     Gapless,
-    /// n calls do, unless there is a crash or a rollback: numbers come from memory, and what is left over is written back.
-    Dense(Steps),
     /// The numbers of a key grow and never repeat; its keys are in so many sections, each of which keeps one maximum of them all.
     Monotonic(Steps, u16),
 }
@@ -52,10 +50,8 @@ impl Kind {
                 refuse("gapless", given)?;
                 Ok(Self::Gapless)
             }
-            "dense" => {
-                refuse("dense", [("sections", sections)])?;
-                Ok(Self::Dense(Steps::new(step, max_step)?))
-            }
+            // Of 0.2, before ALTER EXTENSION UPDATE: its rows say up to where numbers were reserved.
+            "dense" => Ok(Self::Gapless),
             "monotonic" if terms.starts_over => {
                 Err(SeriesError::NoSuchArgument { kind: "monotonic", argument: "reset" })
             }
@@ -74,7 +70,6 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gapless => "gapless",
-            Self::Dense(_) => "dense",
             Self::Monotonic(..) => "monotonic",
         }
     }

@@ -89,11 +89,6 @@ pub fn server(page: &mut Html, report: &Report) {
         clock(page, &running.status);
         work(page, &running.status);
         fact(page, "Places for tags", &format!("{} of {}", running.places_used, running.limits.max_tags));
-        if let Some(dense) = &running.dense {
-            fact(page, "Places for keys of dense series", &format!("{} of {}", dense.keys, dense.places));
-            let reserved = format!("{}, {} calls waited", count(dense.reserved), count(dense.waits));
-            fact(page, "Numbers reserved for such keys", &reserved);
-        }
     }
     fact(page, "Cluster", &format!("{}, timeline {}", server.system_identifier, server.timeline));
     page.raw("</dl></section>");

@@ -51,8 +51,6 @@ pub struct Running {
     pub has_launcher: bool,
     /// How many tags have a place in shared memory, in all databases.
     pub places_used: u64,
-    /// What is counted of dense series; None where there is no memory for their keys.
-    pub dense: Option<Dense>,
     /// The view `status_history`, the earliest first.
     pub history: Vec<Sample>,
     /// The view `segment_status`.
@@ -65,19 +63,6 @@ pub struct Running {
     pub registries: Listing<Registry>,
     /// The view `sequence_status`.
     pub sequences: Listing<Sequence>,
-}
-
-/// Keys of dense series in memory, of all databases, and what was done for them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Dense {
-    /// How many there are,
-    pub keys: u64,
-    /// and how many there is room for.
-    pub places: u64,
-    /// Numbers that were reserved for them.
-    pub reserved: u64,
-    /// Calls that found no number in memory.
-    pub waits: u64,
 }
 
 /// Settings.

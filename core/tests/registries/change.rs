@@ -342,10 +342,6 @@ impl NodeTables for Here<'_> {
         Ok(self.tx.look(|store| store.received.get(&(identity.to_owned(), tag)).map(|noted| noted.reached)))
     }
 
-    fn counted_series(&mut self) -> Result<Option<String>, Locked> {
-        Ok(None)
-    }
-
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Locked> {
         Ok(Vec::new())
     }

@@ -5,7 +5,6 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::series;
 use snowflake_ids_server_tests::{Server, sql};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -21,7 +20,7 @@ struct Query {
     is_of_server: bool,
 }
 
-const QUERIES: [Query; 8] = [
+const QUERIES: [Query; 7] = [
     Query { view: "metric", rest: "", is_of_server: true },
     Query { view: "metric_node", rest: "", is_of_server: true },
     Query { view: "metric_server", rest: "", is_of_server: true },
@@ -33,7 +32,6 @@ const QUERIES: [Query; 8] = [
     },
     Query { view: "metric_generator", rest: " ORDER BY generator LIMIT 100", is_of_server: false },
     Query { view: "metric_series", rest: "", is_of_server: false },
-    Query { view: "metric_dense", rest: "", is_of_server: true },
     Query { view: "metric_registry", rest: "", is_of_server: false },
 ];
 
@@ -250,7 +248,6 @@ fn ids_refills_and_waits_are_counted() -> Result<()> {
         ("select max_drift_seconds from snowflake_ids.metric_server", 60),
         ("select tag_places_in_use from snowflake_ids.metric_server", 1),
         ("select trouble from snowflake_ids.metric_tag where tag = 't'", 0),
-        ("select defined from snowflake_ids.metric_series where kind = 'dense'", 0),
     ] {
         assert_eq!(count(client, query)?, wanted, "{query}");
     }
@@ -267,49 +264,6 @@ fn ids_refills_and_waits_are_counted() -> Result<()> {
     ] {
         ensure!(value(client, query)? > 0.0, "{query}");
     }
-    Ok(())
-}
-
-#[test]
-fn keys_of_dense_series_are_counted() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.series_memory", "64kB").start()?;
-    let client = &mut server.session()?;
-    client.batch_execute("select snowflake_ids.series_create('d', 'dense')")?;
-    let column = |column: &str| format!("select {column} from snowflake_ids.metric_dense");
-    let none = "keys + rounds_total + reservations_total + reserved_total + evictions_total + evicted_total + waits_total";
-    assert_eq!(count(client, &column(none))?, 0);
-    let places = count(client, &column("places"))?;
-    ensure!((100..10_000).contains(&places), "{places}");
-    // The first number of a key is reserved alone, and ten more with the second.
-    for (taken, reserved, waits) in [(1, 1, 1), (1, 12, 2), (3, 12, 2)] {
-        series::take(client, "d", 7, taken)?;
-        assert_eq!(count(client, &column("keys"))?, i64::from(reserved > 1));
-        assert_eq!(count(client, &column("reserved_total"))?, reserved);
-        assert_eq!(count(client, &column("reservations_total"))?, waits);
-        assert_eq!(count(client, &column("waits_total"))?, waits);
-    }
-    ensure!(value(client, &column("wait_seconds_total"))? > 0.0, "no time");
-    // A gapless series counts without memory.
-    client.batch_execute("select snowflake_ids.series_create('g')")?;
-    series::take(client, "g", 7, 3)?;
-    assert_eq!(count(client, &column("waits_total"))?, 2);
-    // More keys than there is memory for, each with numbers left.
-    let keys: Vec<i64> = (0..2 * places).collect();
-    for _ in 0..2 {
-        series::take_all(client, "d", &keys)?;
-    }
-    sql::becomes_true(
-        client,
-        "select evictions_total > 0 and keys <= places from snowflake_ids.metric_dense",
-    )?;
-    // Ten are reserved ahead, and twenty where those are used up at once.
-    ensure!(value(client, &column("evicted_total / evictions_total"))? <= 20.0, "more than there were");
-    ensure!(
-        value(client, &column("reserved_total - evicted_total"))?
-            >= 2.0 * f64::from(u32::try_from(keys.len())?),
-        "fewer than were taken"
-    );
-    ensure!(value(client, &column("rounds_total"))? > 2.0, "no rounds");
     Ok(())
 }
 

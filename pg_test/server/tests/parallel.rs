@@ -70,7 +70,7 @@ fn parallel_workers_decode_ids_in_a_filter() -> Result<()> {
 fn parallel_workers_know_who_may_use_a_series() -> Result<()> {
     let server = Server::builder().small().start()?;
     let mut client = sessions::parallel(&server, ROWS)?;
-    client.batch_execute("select snowflake_ids.series_create('orders', 'dense')")?;
+    client.batch_execute("select snowflake_ids.series_create('orders', 'monotonic')")?;
     let condition =
         "snowflake_ids.has_series_privilege('orders', case when a < 0 then 'UPDATE' else 'USAGE' end)";
     let query = format!("select count(*) from t where {condition}");

@@ -25,7 +25,7 @@ const PLANTED: &str = r#"
         reset bigint, time_zone bigint, format bigint, restricted text, id text, step text, max_step text, sections text);
     insert into snowflake_ids.series
         select name, 77, 77, 'many', 'many', 77, 77, 77, 'many', 'many', 'many', 'many', 'many'
-        from unnest('{gapless,dense,restricted}'::text[]) as name;
+        from unnest('{gapless,monotonic,restricted}'::text[]) as name;
     create table snowflake_ids.series_privilege (series bigint, grantee oid, privileges bigint, primary key (series, grantee));
     insert into snowflake_ids.series_privilege values (1, 0, 77);
     create table snowflake_ids.series_bigint (series bigint, key bigint, last_value text, period bigint, primary key (series, key));
@@ -48,7 +48,7 @@ const READERS: [(&str, &str); 10] = [
     ("audit's", AUDIT),
     ("generator", "snowflake_nextval('web')"),
     ("series and series_bigint", "series_nextval('gapless', 1::bigint)"),
-    ("series of a key in memory", "series_nextval('dense', i::bigint)"),
+    ("series of a key in memory", "series_nextval('monotonic', i::bigint)"),
     ("series_privilege", "series_nextval('restricted', 1::bigint)"),
     ("sequence_binding", "nextval('sq')"),
 ];
@@ -68,7 +68,7 @@ fn server() -> Result<(Server, Client)> {
     server.connect("postgres")?.batch_execute(
         "select snowflake_ids.segment_create('tg'), snowflake_ids.segment_create('restricted', owner => 'tenant'),
              snowflake_ids.generator_create('web', 'twitter'), snowflake_ids.bind_sequence('tenant.sq', 'segment'),
-             snowflake_ids.series_create('gapless'), snowflake_ids.series_create('dense', 'dense'),
+             snowflake_ids.series_create('gapless'), snowflake_ids.series_create('monotonic', 'monotonic'),
              snowflake_ids.series_create('restricted', owner => 'tenant')",
     )?;
     tenant.batch_execute("set search_path = tenant")?;

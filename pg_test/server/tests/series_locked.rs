@@ -11,7 +11,7 @@ fn server() -> Result<(Server, Client)> {
     let server = Server::builder().small().start()?;
     server.session()?.batch_execute(
         "create role app login;
-         select snowflake_ids.series_create('gapless'), snowflake_ids.series_create('other'), snowflake_ids.series_create('dense', 'dense'),
+         select snowflake_ids.series_create('gapless'), snowflake_ids.series_create('other'), snowflake_ids.series_create('monotonic', 'monotonic'),
              snowflake_ids.series_create('restricted', owner => 'app'), snowflake_ids.generator_create('web', 'twitter')",
     )?;
     let locker = server.connect("postgres")?;
@@ -23,7 +23,7 @@ const CALLS: [(&str, &str); 6] = [
     ("series", "select series_nextval('gapless', 1::bigint)"),
     ("series", "select snowflake_ids.has_series_privilege('gapless', 'USAGE')"),
     ("registry_server", "select series_nextval('gapless', 1::bigint)"),
-    ("registry_server", "select series_nextval('dense', 1::bigint)"),
+    ("registry_server", "select series_nextval('monotonic', 1::bigint)"),
     ("series_privilege", "select series_nextval('restricted', 1::bigint)"),
     ("generator", "select snowflake_nextval('web')"),
 ];
@@ -59,26 +59,6 @@ fn a_lock_timeout_that_is_shorter_holds() -> Result<()> {
         (error.code(), error.message()),
         (&SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
     );
-    Ok(())
-}
-
-#[test]
-fn setting_a_key_waits_no_longer_for_the_registries() -> Result<()> {
-    let (server, mut locker) = server()?;
-    let mut client = server.connect("postgres")?;
-    client.batch_execute(
-        "select series_nextval('dense', 1::bigint); set snowflake_ids.segment_wait_timeout = '700ms'",
-    )?;
-    locker.batch_execute("begin; lock table snowflake_ids.registry_server")?;
-    let set = "select snowflake_ids.series_set('dense', 1::bigint, 10)";
-    let error = sql::error(&mut client, set)?;
-    let message = "could not read table \"snowflake_ids.registry_server\" within 700 ms";
-    sql::explains(&error, &SqlState::LOCK_NOT_AVAILABLE, message)?;
-    locker.batch_execute("commit")?;
-    client.batch_execute(set)?;
-    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('dense', 1::bigint)")?, 11);
-    // What the call has set for its own wait is over.
-    assert_eq!(sql::one::<String>(&mut client, "show lock_timeout")?, "0");
     Ok(())
 }
 

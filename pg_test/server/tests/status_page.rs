@@ -90,7 +90,7 @@ fn a_standby_says_that_it_is_one() -> Result<()> {
     let primary = Server::builder().small().start()?;
     let mut client = primary.session()?;
     client.batch_execute(
-        "select snowflake_ids.segment_create('invoices'); select snowflake_ids.series_create('tickets', 'dense')",
+        "select snowflake_ids.segment_create('invoices'); select snowflake_ids.series_create('tickets')",
     )?;
     let standby = primary.standby()?;
     standby.catch_up(&primary)?;

@@ -139,7 +139,8 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
 fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
     let server = server()?;
     server.connect("postgres")?.batch_execute("create role clerk")?;
-    for (number, version) in released()?.iter().enumerate() {
+    // Later versions let nobody.
+    for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("planted_{number}"), version)?;
         let next = "select nextval('taken')";
         client.batch_execute(
@@ -170,7 +171,8 @@ fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
 fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> Result<()> {
     let server = server()?;
     server.connect("postgres")?.batch_execute("create role app; create role tenant")?;
-    for (number, version) in released()?.iter().enumerate() {
+    // Later versions grant it to the owner.
+    for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("moved_{number}"), version)?;
         client.batch_execute(
             "create sequence own; create sequence first; create sequence second;

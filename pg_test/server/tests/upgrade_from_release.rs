@@ -18,7 +18,7 @@ const SESSIONS: usize = 2;
 const LOADS: [(&str, bool); 6] = [
     ("select snowflake_nextval()", false),
     ("select segment_nextval('busy')", true),
-    ("select series_nextval('busy dense', 7)", true),
+    ("select series_nextval('busy dense', 7)", false),
     ("select series_nextval('busy gapless', 7)", true),
     ("select series_nextval('busy monotonic', 7)", false),
     ("select nextval('busy_sequence')", false),

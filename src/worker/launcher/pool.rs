@@ -7,7 +7,6 @@ use crate::pg::{database, guc, server};
 use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::shared::segments::Segments;
-use crate::shared::series::{self, counters};
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
@@ -98,7 +97,6 @@ impl Pool {
         let (database, end) = (worker_slot.database.load(Acquire), worker_slot.end());
         if end == End::OutOfReach {
             self.out_of_reach.insert(database, worker_slot.failure.load(Relaxed));
-            series::stay(database);
         } else {
             self.out_of_reach.remove(&database);
         }
@@ -121,11 +119,6 @@ impl Pool {
     /// The databases with requests and without a refill worker, and what for.
     fn waiting(&self) -> BTreeMap<u32, Urgency> {
         let mut waiting = BTreeMap::new();
-        if let Some(counters) = counters() {
-            waiting.extend(counters.databases_ahead().into_iter().map(|database| (database, Urgency::Ahead)));
-            waiting.extend(counters.databases_now().into_iter().map(|database| (database, Urgency::Now)));
-            waiting.retain(|database, _| !self.is_served(*database));
-        }
         for (database, slot) in self.asked() {
             if self.is_served(database) {
                 continue;
@@ -143,12 +136,6 @@ impl Pool {
         self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
     }
 
-    /// Whether a database has a refill worker that has reached it.
-    fn is_reached(&self, database: u32) -> bool {
-        let mut given = self.given();
-        given.any(|(_, worker_slot)| worker_slot.is_for(database) && worker_slot.connected.load(Acquire))
-    }
-
     fn note(&mut self, waiting: &BTreeMap<u32, Urgency>) -> Duration {
         let now = uptime();
         let served = self.given().map(|(number, worker_slot)| {
@@ -164,7 +151,6 @@ impl Pool {
             let exists = database::may_exist(*database);
             if !exists {
                 place::leave_all(*database, None);
-                series::forget(*database);
                 self.turns.forget(|one| one == *database);
                 self.out_of_reach.remove(database);
             }
@@ -213,19 +199,6 @@ impl Pool {
                 slot.trouble.set(Trouble::OutOfReach(*code));
             } else if short && slot.trouble.get().is_none() && !self.is_served(database) {
                 slot.trouble.set(Trouble::NoWorker);
-            }
-        }
-        let Some(counters) = counters() else { return };
-        // A worker that is there tells what keeps it.
-        for database in counters.databases_now().into_iter().filter(|database| !self.is_reached(*database)) {
-            let trouble = match self.out_of_reach.get(&database) {
-                Some(code) => Trouble::OutOfReach(*code),
-                None if short && !self.is_served(database) => Trouble::NoWorker,
-                None => continue,
-            };
-            let mut requests = counters.requests.write();
-            for call in requests.pending(database) {
-                requests.note_trouble(call.cell, call.ticket, trouble);
             }
         }
     }

@@ -1,6 +1,5 @@
 //! What the refill worker's process and shared memory are to the core.
 
-use super::counters;
 use super::tables::Here;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;
@@ -15,8 +14,7 @@ use crate::worker::log;
 use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
 use snowflake_ids_core::directory::{Key, Tag};
-use snowflake_ids_core::refill_worker::{Counters, Job, RefillHost, Settings, SharedMemory};
-use snowflake_ids_core::registry_link::RegistryLink;
+use snowflake_ids_core::refill_worker::{Job, RefillHost, Settings, SharedMemory};
 use snowflake_ids_core::reservation::{Floor, Reached};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -90,10 +88,6 @@ impl RefillHost for Host {
 
     fn leave_table(&self, source: u32) {
         place::leave_all(self.database, Some(source));
-    }
-
-    fn serve_counters(&self, link: &mut impl RegistryLink) -> Counters {
-        counters::serve(self.worker_slot, self.database, link)
     }
 
     fn is_dismissed(&self) -> bool {

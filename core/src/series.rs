@@ -1,7 +1,7 @@
 //! Series: one sequence of numbers for each key. What the row of one says of its numbers.
 //!
 //! Numbers of a gapless series are counted in the caller's transaction, in a row for each key: how is the statement's that
-//! changes it. Those of the other kinds come from memory. What may be counted at all, and what a caller is told, is decided here.
+//! changes it. Those of a monotonic one come from memory. What may be counted at all, and what a caller is told, is decided here.
 
 mod error;
 pub(crate) mod key;

@@ -50,7 +50,7 @@ pub fn sections() -> Option<&'static Sections> {
     SECTIONS.get()
 }
 
-/// Half of what series take.
+/// How many there is memory for.
 fn buckets() -> usize {
     settings::config().map_or(0, |config| config.series_memory / size_of::<Bucket>())
 }

@@ -8,6 +8,7 @@ use super::series::{Number, datum, number};
 use crate::pg::catalog::Source;
 use crate::pg::relation::Relation;
 use crate::pg::statement::changed;
+use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::{self, Oid};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::privilege::Action;
@@ -45,44 +46,51 @@ impl KeyTable {
     /// Takes the next number of a key, in the present transaction; None where it has none left. `day` is the first day of the present
     /// period, where the series is dated.
     pub fn next(&self, series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
-        let sql = format!(
-            "INSERT INTO snowflake_ids.{} AS k (key, last_value, period)
-             VALUES ($1, $2, '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) $3::pg_catalog.int4)
-             ON CONFLICT (key) DO UPDATE
-             SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value
-                     ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
-                 period = GREATEST(k.period, EXCLUDED.period)
-             WHERE k.last_value OPERATOR(pg_catalog.<) $4 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period {RETURNING}",
-            self.0
-        );
-        changed(&sql, &[datum(key), series.start.into(), day.into(), series.max_value.into()], number)
+        self.put(
+            "CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value
+                 ELSE k.last_value OPERATOR(pg_catalog.+) 1 END",
+            "k.last_value OPERATOR(pg_catalog.<) $4",
+            &[datum(key), series.start.into(), day.into(), series.max_value.into()],
+        )
     }
 
     /// Sets a key to a value; unless `force`, not below the numbers that it has given in this period. Whether it was done.
     pub fn set(&self, key: &Key, day: Option<i32>, value: i64, force: bool) -> Result<bool, SpiError> {
+        let put = self.put(
+            "EXCLUDED.last_value",
+            "$4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value",
+            &[datum(key), value.into(), day.into(), force.into()],
+        );
+        Ok(put?.is_some())
+    }
+
+    /// Writes the row of a key: `$2` and day `$3` where it has none, else this last value where the condition holds, or the row is of a
+    /// period that is over. None where neither does.
+    fn put(
+        &self,
+        last_value: &str,
+        condition: &str,
+        arguments: &[DatumWithOid<'_>; 4],
+    ) -> Result<Option<Number>, SpiError> {
         let sql = format!(
             "INSERT INTO snowflake_ids.{} AS k (key, last_value, period)
              VALUES ($1, $2, '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) $3::pg_catalog.int4)
-             ON CONFLICT (key) DO UPDATE
-             SET last_value = EXCLUDED.last_value, period = GREATEST(k.period, EXCLUDED.period)
-             WHERE $4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value
-                 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period {RETURNING}",
+             ON CONFLICT (key) DO UPDATE SET last_value = {last_value}, period = GREATEST(k.period, EXCLUDED.period)
+             WHERE {condition} OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period RETURNING {NUMBER}",
             self.0
         );
-        Ok(changed(&sql, &[datum(key), value.into(), day.into(), force.into()], number)?.is_some())
+        changed(&sql, arguments, number)
     }
 
     /// Where a key is; None where it has no counter.
     pub fn last(&self, key: &Key) -> Result<Option<Number>, SpiError> {
         let sql = format!(
-            "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
-             FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",
+            "SELECT {NUMBER} FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",
             self.0
         );
         changed(&sql, &[datum(key)], number)
     }
 }
 
-/// Days since 1970.
-const RETURNING: &str =
-    "RETURNING k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date";
+/// The number, and the day in days since 1970.
+const NUMBER: &str = "k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date";

@@ -18,7 +18,7 @@
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
 //! | [`citus`] | a stand-in for Citus, and a cluster of it |
-//! | [`sessions`], [`series`] | many sessions at once; what they got of series |
+//! | [`sessions`] | many sessions at once |
 //! | [`catalog`] | what the catalog says of the extension, to be compared |
 //! | [`upgrades`] | a database with all that ids are taken from, to be upgraded |
 //! | [`bouncer`] | a pooler between clients and a server |
@@ -47,7 +47,6 @@ pub mod random;
 pub mod registry;
 pub mod restores;
 pub mod segments;
-pub mod series;
 pub mod server;
 pub mod sessions;
 pub mod snowflakes;

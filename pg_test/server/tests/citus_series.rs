@@ -73,6 +73,26 @@ fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped() 
     well(&mut client, 2)
 }
 
+#[test]
+fn a_distributed_series_begins_anew_with_each_period() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    client.batch_execute(
+        "select snowflake_ids.series_create('receipts', owner => 'app', reset => 'year', format => '{YYYY}-{n}')",
+    )?;
+    client.batch_execute("select snowflake_ids.series_distribute('receipts', 'invoice')")?;
+    let next =
+        "select series_nextval_text('receipts', 7) = to_char(now() at time zone 'UTC', 'YYYY') || '-' || ";
+    ensure!(sql::one::<bool>(&mut client, &format!("{next}'1'"))?);
+    ensure!(sql::one::<bool>(&mut client, &format!("{next}'2'"))?);
+    let keys: String = sql::one(&mut client, &format!("select {}", KEYS.replace("invoices", "receipts")))?;
+    client
+        .batch_execute(&format!("update {keys} set period = period - interval '1 year', last_value = 9"))?;
+    ensure!(sql::one::<bool>(&mut client, &format!("{next}'1'"))?);
+    client.batch_execute("select snowflake_ids.series_set('receipts', 7, 5)")?;
+    ensure!(sql::one::<bool>(&mut client, &format!("{next}'6'"))?);
+    Ok(())
+}
+
 /// It is written to with the caller's rights, which follow those on the series.
 #[test]
 fn rights_on_a_distributed_series_are_rights_on_its_key_table() -> Result<()> {

@@ -3,7 +3,6 @@
 //! This crate is the shell around `snowflake_ids_core`. It knows Postgres and no algorithm: settings,
 //! shared memory, SQL functions and errors are here. Unsafe code is in `pg` and `entry` only.
 
-mod audit;
 mod entry;
 mod issuer;
 mod lease;

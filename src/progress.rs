@@ -30,20 +30,9 @@ static HOOKS: Hooks = Hooks {
     subtransaction_committed: |_, _| (),
 };
 
-/// A call that is shown as long as this lives.
-pub struct Shown(bool);
-
-impl Drop for Shown {
-    fn drop(&mut self) {
-        if self.0 {
-            clear();
-        }
-    }
-}
-
-/// Shows a call on a table that is thought to have so many rows, unless it is made within another one.
-pub fn begin(command: Command, relation: u32, rows: Option<u64>) -> Shown {
-    let Some(place) = own_place().filter(|_| SHOWN.get().is_none()) else { return Shown(false) };
+/// Shows a call on a table, unless it is made within another one.
+fn begin(command: Command, relation: u32) {
+    let Some(place) = own_place().filter(|_| SHOWN.get().is_none()) else { return };
     transaction::watch(&HOOKS);
     SHOWN.set(Some((command, Subtransaction::current())));
     place.begin(&Call {
@@ -53,30 +42,20 @@ pub fn begin(command: Command, relation: u32, rows: Option<u64>) -> Shown {
         role: role::of_session().to_u32(),
         relation,
         began: SystemClock.now(),
-        rows,
     });
-    Shown(true)
 }
 
 /// The call goes on to another phase; it is shown from now on where it was not.
 pub fn enter(command: Command, relation: u32, phase: Phase) {
-    std::mem::forget(begin(command, relation, None));
+    begin(command, relation);
     if let Some(place) = own_place().filter(|_| is_shown(command)) {
         place.enter(phase);
     }
 }
 
-/// So many more rows were read.
-pub fn add_rows(command: Command, rows: usize) {
-    if let Some(place) = own_place().filter(|_| is_shown(command)) {
-        place.add_rows(rows as u64);
-    }
-}
-
-/// So many of the tables are done with, of those that the call looks at one after the other. An audit does not.
+/// So many of the tables are done with, of those that the call looks at one after the other.
 pub fn set_tables(done: u64, all: u64) {
-    let goes_by_tables = SHOWN.get().is_some_and(|(shown, _)| shown != Command::Audit);
-    if let Some(place) = own_place().filter(|_| goes_by_tables) {
+    if let Some(place) = own_place().filter(|_| SHOWN.get().is_some()) {
         place.set_tables(done, all);
     }
 }

@@ -100,15 +100,14 @@ impl Layout {
         if bits > self.largest_id() {
             return Err(IdError::Foreign { id, layout: *self });
         }
-        let widths = self.widths();
-        let node = bits >> self.node_shift();
+        let part = |field| self.part(bits >> self.shift(field), field);
         Ok(Decoded {
             id: bits,
             timestamp: self.instant(Tick(bits >> self.tick_shift())),
-            datacenter_id: self.part(node >> (widths.worker + widths.rollback), Field::Datacenter),
-            worker_id: self.part(node >> widths.rollback, Field::Worker),
-            rollback: self.part(node, Field::Rollback),
-            sequence: self.part(bits >> self.sequence_shift(), Field::Sequence),
+            datacenter_id: part(Field::Datacenter),
+            worker_id: part(Field::Worker),
+            rollback: part(Field::Rollback),
+            sequence: part(Field::Sequence),
         })
     }
 

@@ -25,7 +25,6 @@
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`bound_sequence`] | sequences whose numbers are ids |
 //! | [`encode`] | ids as text |
-//! | [`audit`] | what is wrong with the ids of a table |
 //! | [`uuid`] | UUIDs that are made as ids are |
 //! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
@@ -73,7 +72,6 @@
 pub mod accept;
 pub mod admission;
 pub mod anchor;
-pub mod audit;
 pub mod backoff;
 pub mod block;
 pub mod bound_sequence;

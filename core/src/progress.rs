@@ -101,8 +101,6 @@ pub struct Call {
     pub relation: u32,
     /// When it began.
     pub began: UnixMicros,
-    /// How many rows the table is thought to have; None where that is not known.
-    pub rows: Option<u64>,
 }
 
 /// How far it has come.
@@ -112,8 +110,6 @@ pub struct Progress {
     pub call: Call,
     /// What it does.
     pub phase: Phase,
-    /// Rows that were read.
-    pub rows: u64,
     /// Tables that are done with in this phase,
     pub tables: u64,
     /// and how many there are; None where it does not go by tables.
@@ -137,9 +133,7 @@ pub struct Place {
     role: AtomicU64,
     relation: AtomicU64,
     began: AtomicU64,
-    rows_in_all: AtomicU64,
     phase: AtomicU64,
-    rows: AtomicU64,
     tables: AtomicU64,
     tables_in_all: AtomicU64,
 }
@@ -155,9 +149,7 @@ impl Default for Place {
             role: zero(),
             relation: zero(),
             began: zero(),
-            rows_in_all: zero(),
             phase: zero(),
-            rows: zero(),
             tables: zero(),
             tables_in_all: zero(),
         }
@@ -175,9 +167,7 @@ impl Place {
                 (&self.role, call.role.into()),
                 (&self.relation, call.relation.into()),
                 (&self.began, call.began.0.cast_unsigned()),
-                (&self.rows_in_all, call.rows.unwrap_or(NONE)),
                 (&self.phase, number(&Phase::ALL, Phase::Beginning)),
-                (&self.rows, 0),
                 (&self.tables, 0),
                 (&self.tables_in_all, NONE),
             ];
@@ -194,11 +184,6 @@ impl Place {
             self.tables.store(0, Ordering::Release);
             self.tables_in_all.store(NONE, Ordering::Release);
         });
-    }
-
-    /// So many more rows were read.
-    pub fn add_rows(&self, rows: u64) {
-        self.rows.store(self.rows.load(Ordering::Relaxed).saturating_add(rows), Ordering::Release);
     }
 
     /// So many tables of all are done with.
@@ -245,12 +230,10 @@ impl Place {
             role: oid(&self.role),
             relation: oid(&self.relation),
             began: UnixMicros(word(&self.began).cast_signed()),
-            rows: known(&self.rows_in_all),
         };
         Some(Progress {
             call,
             phase: nth(&Phase::ALL, word(&self.phase))?,
-            rows: word(&self.rows),
             tables: word(&self.tables),
             tables_in_all: known(&self.tables_in_all),
         })

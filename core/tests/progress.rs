@@ -16,7 +16,6 @@ fn call(figure: u32) -> Call {
         role: figure,
         relation: figure,
         began: UnixMicros(figure.into()),
-        rows: Some(figure.into()),
     }
 }
 
@@ -24,25 +23,22 @@ fn call(figure: u32) -> Call {
 fn a_call_is_seen_from_its_beginning_to_its_end() {
     let place = Place::default();
     assert_eq!(place.read(), None);
-    place.begin(&Call { rows: None, ..call(7) });
+    place.begin(&call(7));
     let seen = place.read().unwrap();
-    assert_eq!(seen.call, Call { rows: None, ..call(7) });
-    assert_eq!((seen.phase, seen.rows, seen.tables, seen.tables_in_all), (Phase::Beginning, 0, 0, None));
+    assert_eq!(seen.call, call(7));
+    assert_eq!((seen.phase, seen.tables, seen.tables_in_all), (Phase::Beginning, 0, None));
     place.enter(Phase::Reading);
-    place.add_rows(10);
-    place.add_rows(5);
-    let seen = place.read().unwrap();
-    assert_eq!((seen.phase, seen.rows), (Phase::Reading, 15));
+    assert_eq!(place.read().unwrap().phase, Phase::Reading);
     place.set_tables(1, 3);
     let seen = place.read().unwrap();
     assert_eq!((seen.tables, seen.tables_in_all), (1, Some(3)));
     place.enter(Phase::Changing);
     let seen = place.read().unwrap();
-    assert_eq!((seen.rows, seen.tables, seen.tables_in_all), (15, 0, None), "tables are those of a phase");
+    assert_eq!((seen.tables, seen.tables_in_all), (0, None), "tables are those of a phase");
     place.end();
     assert_eq!(place.read(), None);
     place.begin(&call(8));
-    assert_eq!(place.read().unwrap().rows, 0, "another call begins anew");
+    assert_eq!(place.read().unwrap().phase, Phase::Beginning, "another call begins anew");
 }
 
 #[test]
@@ -66,14 +62,14 @@ fn readers_never_see_one_call_with_figures_of_another() {
                 while !over.load(Ordering::Relaxed) {
                     if let Some(seen) = place.read() {
                         assert_eq!(seen.call, call(seen.call.process));
-                        assert!(seen.rows <= 1);
+                        assert!(seen.tables <= 1);
                     }
                 }
             });
         }
         for figure in 1..=CALLS {
             place.begin(&call(figure));
-            place.add_rows(1);
+            place.set_tables(1, 2);
             if figure % 2 == 0 {
                 place.end();
             }

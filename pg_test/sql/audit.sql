@@ -6,7 +6,7 @@ CREATE SCHEMA audited;
 SET search_path = audited, public;
 CREATE FUNCTION faults(relation regclass, attribute name DEFAULT 'id') RETURNS TABLE (finding text, id bigint, count bigint, detail text)
 LANGUAGE sql AS $$
-    SELECT a.finding, a.id, a.count, regexp_replace(a.detail, '[0-9.]+ years ahead', '... years ahead')
+    SELECT a.finding, a.id, a.count, regexp_replace(a.detail, 'stands at [^ ]+', 'stands at ....')
     FROM snowflake_ids.audit(relation, attribute) a WHERE a.is_fault
 $$;
 
@@ -116,6 +116,8 @@ SELECT * FROM snowflake_ids.audit('twice', NULL);
 -- It takes the right to read, and no more: the table's or the column's.
 CREATE ROLE reader;
 GRANT USAGE ON SCHEMA audited TO reader;
+CREATE FOREIGN DATA WRAPPER idle;
+CREATE SERVER elsewhere FOREIGN DATA WRAPPER idle;
 SET ROLE reader;
 SELECT * FROM snowflake_ids.audit('twice', 'id');
 RESET ROLE;
@@ -133,8 +135,8 @@ GRANT SELECT ON invoices TO reader;
 SELECT snowflake_ids.segment_grant('it''s', 'pg_monitor', 'USAGE');
 SET ROLE reader;
 SELECT * FROM snowflake_ids.audit('invoices', 'id');
--- Only superusers say where the server connects to.
-SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{host=/nowhere}');
+-- Another server's table takes a right to use that server.
+SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{elsewhere}');
 RESET ROLE;
 -- Rows that row security hides are not passed over.
 ALTER TABLE twice ENABLE ROW LEVEL SECURITY;
@@ -146,17 +148,16 @@ SELECT count(*) FROM snowflake_ids.audit('twice', 'id') WHERE is_fault;
 -- Connections that are none.
 SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{}') WHERE finding = 'total';
 SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{NULL}');
-SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{""}');
 SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{nosuchserver}');
-SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{nosuch=option}');
-SELECT * FROM snowflake_ids.audit('twice', 'id', connections => array_fill('host=/nowhere'::text, '{65}'));
+SELECT * FROM snowflake_ids.audit('twice', 'id', connections => array_fill('elsewhere'::text, '{65}'));
 SELECT * FROM snowflake_ids.audit('twice', 'id', connections => ARRAY[repeat('x', 100000)]);
--- This server is none: all ids would be there twice.
-DO $$ BEGIN
-    PERFORM * FROM snowflake_ids.audit('twice', 'id', connections => ARRAY[format('host=%s port=%s dbname=%s user=%s',
-        split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database(), current_user)]);
-EXCEPTION WHEN invalid_parameter_value THEN RAISE NOTICE '%', SQLERRM;
-END $$;
+-- The owner of a server says where a superuser would connect.
+GRANT USAGE ON FOREIGN DATA WRAPPER idle TO reader;
+ALTER SERVER elsewhere OWNER TO reader;
+SELECT * FROM snowflake_ids.audit('twice', 'id', connections => '{elsewhere}');
+SET client_min_messages = warning;
+DROP FOREIGN DATA WRAPPER idle CASCADE;
+RESET client_min_messages;
 
 -- Nothing of it stays: no cursor, no setting, no rights.
 BEGIN;

@@ -83,15 +83,6 @@ impl Connection {
         self.run(sql, argument, limit, |answer| answer.value(most)).map(Option::unwrap_or_default)
     }
 
-    /// Runs a statement with one text argument, and gives the first column of all its rows, which are integers. What it takes
-    /// in memory is bounded as in [`ask`](Self::ask).
-    ///
-    /// # Errors
-    /// As those of [`ask`](Self::ask); where there is something else than integers, [`ConnectionError::Lost`].
-    pub fn integers(&mut self, sql: &str, limit: Duration) -> Result<Vec<Option<i64>>, ConnectionError> {
-        self.run(sql, "", limit, Answer::integers).map(Option::unwrap_or_default)
-    }
-
     /// Runs a statement, and gives what was read of its last answer; None where it has none.
     fn run<T>(
         &mut self,

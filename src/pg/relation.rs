@@ -91,6 +91,28 @@ impl Relation {
         })
     }
 
+    /// Locks a table against changes of what it is until the transaction ends, where the current role may read any of it.
+    pub fn lock_to_read(&self) {
+        // SAFETY: within a transaction, at whose end the lock goes.
+        unsafe {
+            let select = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
+            let any = pg_sys::AclMaskHow::ACLMASK_ANY;
+            let of_columns = || pg_sys::pg_attribute_aclcheck_all(self.oid, role::current(), select, any);
+            if self.is_readable() || of_columns() == pg_sys::AclResult::ACLCHECK_OK {
+                pg_sys::LockRelationOid(self.oid, pg_sys::AccessShareLock.cast_signed());
+            }
+        }
+    }
+
+    /// Runs `work`, which reads it, with its owner's rights where the caller may become that role, else with the caller's own: code
+    /// that comes with it never has more than either has.
+    pub fn to_read<T>(&self, work: impl FnOnce() -> T) -> T {
+        if role::has_privileges_of(self.owner) && role::can_become(self.owner) {
+            return self.as_owner(work);
+        }
+        extension::outlasting(|| role::with_rights(role::current(), false, Settings::End, work))
+    }
+
     /// Whether the caller may read it.
     pub fn is_readable(&self) -> bool {
         self.allows(pg_sys::ACL_SELECT, role::current())

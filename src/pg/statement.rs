@@ -2,6 +2,7 @@
 
 use super::process::PerProcess;
 use super::server;
+use super::text::TextOut;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
@@ -83,6 +84,18 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     Spi::connect_mut(|client| {
         let rows = client.update(sql, Some(1), &[])?;
         rows.into_iter().next().map_or(Ok(None), |row| row.get::<i64>(1))
+    })
+}
+
+/// Runs a statement that only reads, planned for this once, and gives the text in the first column of its first row; None where it
+/// has no row, or null. Works during recovery.
+///
+/// # Errors
+/// Those of SPI, as where there is something else than text; SQL errors are thrown.
+pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
+    Spi::connect(|client| {
+        let rows = client.select(sql, None, &[])?;
+        rows.into_iter().next().map_or(Ok(None), |row| row.get::<TextOut>(1))
     })
 }
 

@@ -87,58 +87,6 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     }
 }
 
-/// An array of texts as an argument, not yet read.
-pub struct Texts<'a> {
-    datum: pg_sys::Datum,
-    call: PhantomData<&'a [u8]>,
-}
-
-impl Texts<'_> {
-    /// What its elements say, in the encoding of the database. The name is the argument's.
-    ///
-    /// # Errors
-    /// It has more than `limit` bytes in all.
-    pub fn read(&self, limit: usize, name: &'static str) -> Result<Vec<Option<Vec<u8>>>, Unread> {
-        // SAFETY: the argument is declared as an array of texts, and lives as long as the call; its length is looked at
-        // before it is fetched. What is made of it lives in the memory of the call, and is copied.
-        unsafe {
-            length::check(name, length_of(self.datum), limit).map_err(Unread)?;
-            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(self.datum.cast_mut_ptr()).cast();
-            let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-            let (length, by_value, aligned) = (-1, false, b'i'.cast_signed() as _);
-            pg_sys::deconstruct_array(
-                array,
-                pg_sys::TEXTOID,
-                length,
-                by_value,
-                aligned,
-                &raw mut elements,
-                &raw mut nulls,
-                &raw mut count,
-            );
-            let count = usize::try_from(count).unwrap_or(0);
-            Ok((0..count).map(|i| (!*nulls.add(i)).then(|| bytes_of(*elements.add(i)).to_vec())).collect())
-        }
-    }
-}
-
-impl_sql_translatable!(Texts<'_>, arg_only = "text[]");
-
-// SAFETY: the argument is declared as an array of texts, and nothing of it is read here.
-unsafe impl<'fcx> ArgAbi<'fcx> for Texts<'fcx> {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above. Functions are STRICT, so there is an array.
-        let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        Self { datum: datum.unwrap_or(pg_sys::Datum::null()), call: PhantomData }
-    }
-
-    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
-        // SAFETY: as above.
-        let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        datum.map(|datum| Self { datum, call: PhantomData }).into()
-    }
-}
-
 /// How many bytes a text of a row has, which are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length(pub usize);
@@ -303,6 +251,13 @@ impl TextOut {
     /// In the encoding of the database.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl FromDatum for TextOut {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: asked for of texts only.
+        (!is_null).then(|| Self::of_bytes(unsafe { bytes_of(datum) }))
     }
 }
 

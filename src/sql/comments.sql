@@ -169,8 +169,8 @@ COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works 
 COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
 COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
 COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
 COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
 COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';

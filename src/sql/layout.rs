@@ -51,11 +51,6 @@ pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     }
 }
 
-/// The layout of the generator of this name.
-pub fn of_name(name: &[u8]) -> Result<Layout, ErrorReport> {
-    named::look_up(name).map(|known| known.named().layout).map_err(|error| report(&error))
-}
-
 /// Whether there is no such generator.
 const fn is_no_name(error: &NamedError) -> bool {
     use NamedError::{ControlName, LongName, NoName, Unknown};

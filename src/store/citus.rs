@@ -2,7 +2,6 @@
 
 use crate::pg::catalog;
 use crate::pg::libpq::options_of_string;
-use crate::pg::query;
 use crate::pg::statement::Statement;
 use pgrx::pg_sys::BuiltinOid::INT4OID;
 use pgrx::spi::SpiError;
@@ -39,19 +38,6 @@ static AUTHINFO: Statement = Statement::new(
      WHERE a.rolename = current_user AND a.nodeid IN (0, $1) ORDER BY a.nodeid DESC LIMIT 1",
     &[INT4OID],
 );
-
-/// The nodes of a cluster, as each of them knows them: no two clusters have the same.
-const NODES: &str = "SELECT coalesce(pg_catalog.md5(pg_catalog.string_agg(pg_catalog.format('%s %s:%s', n.nodeid, n.nodename, n.nodeport), ','
-         ORDER BY n.nodeid)), '') FROM pg_catalog.pg_dist_node AS n";
-
-/// What tells the cluster of this database from others, and the query that asks another server for it; None where this is in none.
-pub fn nodes() -> Result<Option<(String, &'static str)>, SpiError> {
-    if !catalog::has_system_table(c"pg_dist_node") {
-        return Ok(None);
-    }
-    let nodes = query::all(NODES, |row| row.text(1))?.into_iter().flatten().next();
-    Ok(nodes.filter(|nodes| !nodes.is_empty()).map(|nodes| (nodes, NODES)))
-}
 
 /// Whether this database is a worker's. Ids from its own tables would be those of others.
 pub fn is_worker() -> Result<bool, SpiError> {

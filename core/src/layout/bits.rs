@@ -169,6 +169,17 @@ impl Layout {
         tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
     }
 
+    /// How many bits of an id are below a field.
+    pub const fn shift(&self, field: Field) -> u8 {
+        match field {
+            Field::Ticks => self.tick_shift(),
+            Field::Datacenter => self.node_shift() + self.widths.worker + self.widths.rollback,
+            Field::Worker => self.node_shift() + self.widths.rollback,
+            Field::Rollback => self.node_shift(),
+            Field::Sequence => self.sequence_shift(),
+        }
+    }
+
     pub(crate) const fn sequence_bits(&self) -> u8 {
         self.widths.sequence
     }

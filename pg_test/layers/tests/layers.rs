@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 17] = [
     "pg",
     "settings",
     "shared",
@@ -24,7 +24,6 @@ const LAYERS: [&str; 18] = [
     "series",
     "snowflake",
     "sequence",
-    "audit",
     "status_page",
     "sql",
     "entry",

@@ -497,22 +497,3 @@ fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
     client.batch_execute("call snowflake_ids.use_citus('ids')")?;
     well(&mut client, 3)
 }
-
-/// Through each node a distributed table has the same rows.
-#[test]
-fn an_audit_reads_no_other_node_of_the_cluster() -> Result<()> {
-    let cluster = Citus::joined(1)?;
-    let mut client = cluster.session()?;
-    client.batch_execute(
-        "create table t (id bigint default snowflake_nextval(), tenant int); select create_distributed_table('t', 'tenant')",
-    )?;
-    let refused = sql::error(
-        &mut client,
-        &format!(
-            "select * from snowflake_ids.audit('t', 'id', connections => '{{host=127.0.0.1 port={} dbname=postgres user=postgres}}')",
-            cluster.workers[0].port()
-        ),
-    )?;
-    let message = "connection 1 leads to a node of this cluster";
-    sql::explains(&refused, &SqlState::INVALID_PARAMETER_VALUE, message)
-}

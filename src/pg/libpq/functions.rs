@@ -86,7 +86,6 @@ functions! {
     tuples = c"PQntuples"(*const PgResult) -> c_int;
     fields = c"PQnfields"(*const PgResult) -> c_int;
     get_value = c"PQgetvalue"(*const PgResult, c_int, c_int) -> *const c_char;
-    is_null = c"PQgetisnull"(*const PgResult, c_int, c_int) -> c_int;
     get_length = c"PQgetlength"(*const PgResult, c_int, c_int) -> c_int;
     clear = c"PQclear"(*mut PgResult);
     default_options = c"PQconndefaults"() -> *mut ConnInfoOption;

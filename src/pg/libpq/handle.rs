@@ -221,37 +221,6 @@ impl Answer {
         }
     }
 
-    /// The first column of all rows, which are integers.
-    ///
-    /// # Errors
-    /// The statement failed, or there is something else.
-    pub fn integers(&self) -> Result<Vec<Option<i64>>, ConnectionError> {
-        let answer = self.answer.as_ptr();
-        // SAFETY: the answer is there until it is dropped.
-        let rows = match unsafe { (self.libpq.result_status)(answer) } {
-            FATAL_ERROR => return Err(self.failure()),
-            // SAFETY: as above.
-            TUPLES_OK if unsafe { (self.libpq.fields)(answer) } > 0 => unsafe { (self.libpq.tuples)(answer) },
-            _ => 0,
-        };
-        (0..rows).map(|row| self.integer(row)).collect()
-    }
-
-    fn integer(&self, row: c_int) -> Result<Option<i64>, ConnectionError> {
-        let answer = self.answer.as_ptr();
-        // SAFETY: as above; the row and its first column are there, and an empty text where it is null.
-        let text = unsafe {
-            if (self.libpq.is_null)(answer, row, 0) == 1 {
-                return Ok(None);
-            }
-            CStr::from_ptr((self.libpq.get_value)(answer, row, 0))
-        };
-        let number = text.to_str().ok().and_then(|text| text.parse().ok());
-        number
-            .map(Some)
-            .ok_or_else(|| ConnectionError::Lost("it gives something else than integers".to_owned()))
-    }
-
     fn failure(&self) -> ConnectionError {
         let code = self.field(b'C').and_then(|code| code.into_bytes().try_into().ok());
         let ended = self.field(b'V').is_some_and(|severity| matches!(severity.as_str(), "FATAL" | "PANIC"));

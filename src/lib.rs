@@ -17,7 +17,6 @@ mod settings;
 mod shared;
 mod snowflake;
 mod sql;
-mod status_page;
 mod store;
 mod worker;
 

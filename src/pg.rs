@@ -19,7 +19,6 @@ pub mod inline;
 pub mod libpq;
 pub mod lock;
 pub mod process;
-pub mod query;
 pub mod random;
 pub mod read_lock;
 pub mod redirect;

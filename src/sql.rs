@@ -12,18 +12,19 @@ mod audit;
 mod change;
 mod citus;
 mod decode;
+mod former;
 mod generate;
 mod generator;
 mod layout;
 mod metrics;
 mod progress;
 mod registry;
+mod report;
 mod segment;
 mod sequence;
 mod series;
 mod state;
 mod status;
-mod status_page;
 mod tag;
 mod text;
 mod uuid;
@@ -47,6 +48,7 @@ pgrx::extension_sql_file!(
         "layout_change",
         "metrics",
         "progress",
+        "report",
         "registries",
         "segment_nextval",
         "series",

@@ -11,6 +11,5 @@ pub mod sequence;
 pub mod series;
 pub mod shard;
 pub mod state;
-pub mod status;
 pub mod tables;
 pub mod worker;

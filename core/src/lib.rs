@@ -62,7 +62,7 @@
 //! | [`carry_over_file`] | what a server does with the file that says so |
 //! | [`named`] | what a named generator's row says |
 //! | [`length`] | how long a text may be |
-//! | [`status_page`] | what the server tells of itself, as a page |
+//! | [`page`] | the status page |
 //! | [`counts`] | what is counted of tags, and can be set back while others add to it |
 //! | [`progress`] | how far long calls have come |
 //! | [`error`] | what all errors can say |
@@ -104,6 +104,7 @@ pub mod locked;
 pub mod log_limit;
 pub mod named;
 pub mod own;
+pub mod page;
 pub mod places;
 pub mod position;
 pub mod privilege;
@@ -123,7 +124,6 @@ pub mod session;
 pub mod shard;
 pub mod snowflake;
 pub mod state;
-pub mod status_page;
 pub mod step;
 mod sync;
 pub mod tag_registry;

@@ -81,7 +81,7 @@ async function showsNamesAsText({ page }) {
   }
   assert.equal(await page.title(), 'busy - snowflake_ids');
   assert.equal(await page.$$eval('img, iframe, object, [onload], [onerror], b', (all) => all.length), 0);
-  assert.equal(await page.$$eval('script', (all) => all.length), 1);
+  assert.equal(await page.$$eval('script', (all) => all.length), 2);
 }
 
 for (const state of Object.keys(states)) {

@@ -23,6 +23,10 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowf
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::report::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
 /* </end connected objects> */
 
@@ -32,10 +36,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowfla
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -75,6 +75,10 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::regis
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::report::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
@@ -91,13 +95,45 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::audit::audit_run
+-- snowflake_ids::sql::former::audit_run
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids_internal::audit_layout
-CREATE  FUNCTION snowflake_ids_internal."audit_layout"(
+-- snowflake_ids::sql::former::status_page
+-- Skipped due to `#[pgrx(sql = false)]`
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::report::snowflake_ids::status_history
+CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
+	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
+	"elapsed" interval,  /* Interval */
+	"ids_per_second" double precision,  /* f64 */
+	"segment_ids_per_second" double precision,  /* f64 */
+	"drift" interval,  /* Interval */
+	"waits" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"steps_back" bigint,  /* i64 */
+	"steps_forward" bigint,  /* i64 */
+	"clock_ahead" interval  /* Interval */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'status_history_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::report::snowflake_ids_internal::launcher_runs
+CREATE  FUNCTION snowflake_ids_internal."launcher_runs"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'launcher_runs_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::report::snowflake_ids_internal::layout_parts
+CREATE  FUNCTION snowflake_ids_internal."layout_parts"(
 	"generator" text /* Option < Text < '_ > > */
 ) RETURNS TABLE (
 	"layout" TEXT,  /* String */
@@ -106,15 +142,38 @@ CREATE  FUNCTION snowflake_ids_internal."audit_layout"(
 	"now" bigint,  /* i64 */
 	"epoch" bigint,  /* i64 */
 	"unit" bigint,  /* i64 */
-	"tick_shift" INT,  /* i32 */
+	"ticks" INT,  /* i32 */
+	"datacenter" INT,  /* i32 */
+	"worker" INT,  /* i32 */
+	"rollback" INT,  /* i32 */
+	"sequence" INT,  /* i32 */
+	"ticks_shift" INT,  /* i32 */
 	"datacenter_shift" INT,  /* i32 */
-	"datacenter_mask" bigint,  /* i64 */
 	"worker_shift" INT,  /* i32 */
-	"worker_mask" bigint  /* i64 */
+	"rollback_shift" INT,  /* i32 */
+	"sequence_shift" INT  /* i32 */
 )
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'audit_layout_wrapper';
+AS 'MODULE_PATHNAME', 'layout_parts_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::report::snowflake_ids_internal::page_of
+CREATE  FUNCTION snowflake_ids_internal."page_of"(
+	"report" text /* Text < '_ > */
+) RETURNS text /* Result < TextOut, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'page_of_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::report::snowflake_ids_internal::presets
+CREATE  FUNCTION snowflake_ids_internal."presets"() RETURNS SETOF TEXT /* & '_ str */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'presets_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -156,8 +215,8 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 -- requires:
 --   snowflake_ids_internal::lock_to_read
 --   snowflake_ids_internal::read_as_owner
---   snowflake_ids_internal::audit_layout
 --   snowflake_ids_internal::audit_tag
+--   report
 --   progress
 
 -- The ids of a table, sorted and compared by the server: one statement, in the snapshot of the call.
@@ -292,12 +351,12 @@ BEGIN
                 || snowflake_ids_internal.audit_connect(o.number::integer, o.connection, "table", "column"), '')
             FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '')
     INTO sources FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = "table";
-    SELECT * INTO layout FROM snowflake_ids_internal.audit_layout(generator);
+    SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     IF tag IS NULL THEN
         findings := format($sql$
             parts (id, day, datacenter, worker) AS NOT MATERIALIZED (
-                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000, i.id >> %4$s & %5$s, i.id >> %6$s & %7$s
+                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000, i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
                 FROM ids AS i WHERE i.id BETWEEN 0 AND %8$s
             ), counts AS (
                 SELECT p.day, p.datacenter, p.worker, count(*) AS rows, min(p.id) AS first, max(p.id) AS last
@@ -313,8 +372,8 @@ BEGIN
                 SELECT 2, 'worker', NULL, c.rows, NULL, c.datacenter, c.worker,
                     %1$s + (c.first >> %3$s) * %2$s, %1$s + (c.last >> %3$s) * %2$s
                 FROM counts AS c WHERE c.worker IS NOT NULL
-            )$sql$, layout.epoch, layout.unit, layout.tick_shift, layout.datacenter_shift, layout.datacenter_mask,
-            layout.worker_shift, layout.worker_mask, layout.largest, layout.highest);
+            )$sql$, layout.epoch, layout.unit, layout.ticks_shift, layout.datacenter_shift, layout.datacenter,
+            layout.worker_shift, layout.worker, layout.largest, layout.highest);
     ELSE
         findings := format($sql$
             found AS (
@@ -370,7 +429,7 @@ BEGIN
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
     -- Ids that were made since are no fault.
-    SELECT * INTO layout FROM snowflake_ids_internal.audit_layout(generator);
+    SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
     RETURN QUERY SELECT split_part(f.finding, ' ', 1), f.finding ~ '^(unlisted )?(duplicate|future|unfit)$', f.id, f.rows,
@@ -380,7 +439,7 @@ BEGIN
                 WHEN tag IS NULL THEN format('The largest id of layout "%s" is %s.', layout.layout, layout.largest)
                 ELSE format('Ids of the tag leave %s when divided by %s.', numbers.remainder, numbers.increment) END
             WHEN 'future' THEN CASE WHEN tag IS NULL THEN format('Its timestamp is %s, and the clock stands at %s.',
-                    snowflake_ids_internal.audit_time(layout.epoch + (f.id >> layout.tick_shift) * layout.unit),
+                    snowflake_ids_internal.audit_time(layout.epoch + (f.id >> layout.ticks_shift) * layout.unit),
                     snowflake_ids_internal.audit_time(layout.now))
                 ELSE format('The highest id reserved of the tag is %s.', numbers.highest) END
             WHEN 'gap' THEN format('No row has an id from %s to %s.', f.first, f.last)
@@ -1444,36 +1503,6 @@ AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 -- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
 CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_page
-
-/* What PostgREST and its like take for the type of a response. */
-CREATE DOMAIN snowflake_ids."text/html" AS text;
-COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
-CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
-VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_history
-CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
-	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
-	"elapsed" interval,  /* Interval */
-	"ids_per_second" double precision,  /* f64 */
-	"segment_ids_per_second" double precision,  /* f64 */
-	"drift" interval,  /* Interval */
-	"waits" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"steps_back" bigint,  /* i64 */
-	"steps_forward" bigint,  /* i64 */
-	"clock_ahead" interval  /* Interval */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_history_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3035,6 +3064,204 @@ FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::launcher_runs
+--   snowflake_ids_internal::presets
+--   snowflake_ids_internal::page_of
+--   snowflake_ids_internal::layout_parts
+--   status_history_view
+--   metrics
+--   attach_attach
+
+-- What this server and this database tell of themselves: rows that need attention, and a report of all, which the status page draws.
+
+-- The worst first; of those that stand alike, the one that waited most.
+CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH tags AS (
+        SELECT t.*, t.current_first IS NOT NULL AS is_in_memory, t.used >= 1 AND t.next_first IS NULL AS is_dry
+        FROM snowflake_ids.segment_status AS t
+    ), stands AS (
+        SELECT CASE WHEN t.trouble IS NOT NULL AND (NOT t.is_in_memory OR t.is_dry) THEN 1
+            WHEN t.trouble IS NOT NULL THEN 2
+            WHEN t.exhausted_at <= now() + interval '30 days' THEN 3
+            WHEN t.is_dry THEN 4
+            WHEN t.exhausted_at <= now() + interval '1 year' THEN 5
+            WHEN t.is_in_memory THEN 6
+            ELSE 7 END AS place, t.*
+        FROM tags AS t
+    )
+    SELECT row_number() OVER (ORDER BY s.place, s.waits DESC, s.ids_issued DESC, s.database, s.tag),
+        (ARRAY['without ids', 'refills fail', 'ends soon', 'waits for a refill', 'ends this year', 'fine', 'idle'])[s.place],
+        jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
+    FROM stands AS s
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
+
+CREATE FUNCTION snowflake_ids_internal.attention()
+RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    s snowflake_ids.status;
+    drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
+    lease interval := current_setting('snowflake_ids.lease_duration', true)::interval;
+    places record;
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RETURN QUERY SELECT 'alarm', 'server', 'snowflake_ids was not loaded when the server started',
+            'Add snowflake_ids to shared_preload_libraries, and restart the server: ids are only decoded until then (docs/errors.md, "Snowflake ids").', NULL::timestamptz;
+        RETURN;
+    END IF;
+    SELECT * INTO s FROM snowflake_ids.status;
+    SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
+    RETURN QUERY
+    WITH tags AS (
+        SELECT * FROM snowflake_ids_internal.tags_by_standing()
+    ), found (severity, subject, problem, action, since) AS (
+        SELECT 'note', 'server', 'this server is a standby, which issues no ids',
+            'Connect to the primary for ids; after a promotion this server issues them (docs/operations.md, "Standbys and promotion").', NULL::timestamptz
+        WHERE s.state = 'in recovery'
+        UNION ALL
+        SELECT 'alarm', 'server', format('this server issues no snowflake ids: %s', s.state),
+            CASE WHEN s.state LIKE '%state%'
+                THEN 'Do not delete the state file; once you know why, settle it with the function that the document names (docs/errors.md, "The state file").'
+            WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
+                THEN 'See the server''s log for why the lease was not renewed (docs/operations.md, "Worker ids").'
+            WHEN s.state LIKE '%clock%'
+                THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by mistake (docs/operations.md, "Clocks").'
+            ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
+        WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
+        UNION ALL
+        SELECT 'alarm', 'clock', format('the clock is %s ahead, and is not followed', s.clock_ahead),
+            'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
+        WHERE s.clock_ahead > interval '0'
+        UNION ALL
+        -- Where no ids are issued any more, that is said already.
+        SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock', format('ids are %s ahead of the clock', s.drift),
+            format('Set the clock right if it was stepped back; else take ids more slowly: calls wait, or fail, from %s on, which is max_drift '
+                '(docs/operations.md, "Clocks").', drift_limit), NULL
+        WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
+        UNION ALL
+        SELECT 'warning', 'clock', format('the clock was stepped in the last hour, %s times', sum(h.steps_back + h.steps_forward)),
+            'Find what sets the clock, and let one service slew it (docs/operations.md, "Clocks").', min(h.sampled_at)
+        FROM snowflake_ids.status_history AS h WHERE h.steps_back + h.steps_forward > 0 HAVING count(*) > 0
+        UNION ALL
+        SELECT CASE WHEN s.lease_expires_at - now() < lease / 10 THEN 'alarm' ELSE 'warning' END, 'worker id',
+            format('the lease of the worker id ends in %s, and is not renewed', date_trunc('second', greatest(s.lease_expires_at - now(), interval '0'))),
+            'See that the registry can be reached; the server''s log says why it is not (docs/operations.md, "Worker ids").', NULL
+        WHERE s.lease_expires_at - now() < lease / 2
+        UNION ALL
+        SELECT 'alarm', format('registry %s', r.server), 'the registry does not answer' || coalesce(': ' || r.error, ''),
+            'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").', r.last_answer
+        FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
+        UNION ALL
+        SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END, format('tag %s', t.tag ->> 'tag'),
+            CASE t.standing WHEN 'without ids' THEN 'the tag is without ids, and refills fail: ' || (t.tag ->> 'trouble')
+                WHEN 'refills fail' THEN 'refills fail: ' || (t.tag ->> 'trouble')
+                ELSE format('the tag is used up at %s, at the pace since its first use', date_trunc('second', (t.tag ->> 'exhausted_at')::timestamptz)) END
+                || CASE WHEN c.more > 0 THEN format(' (%s more tags)', c.more) ELSE '' END,
+            CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
+                ELSE 'Do what the column trouble of segment_status asks for (docs/operations.md, "Troubles").' END, NULL
+        FROM (SELECT t.standing, min(t.number) AS first, count(*) - 1 AS more FROM tags AS t
+            WHERE t.standing IN ('without ids', 'refills fail', 'ends soon', 'ends this year') GROUP BY t.standing) AS c
+            JOIN tags AS t ON t.number = c.first
+        UNION ALL
+        SELECT 'warning', 'launcher', 'the launcher does not run, which starts the workers that refill tags',
+            'See that fewer than max_worker_processes are in use; it comes back after a second (docs/operations.md, "Troubles").', NULL
+        WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
+        UNION ALL
+        SELECT 'warning', 'tags', format('%s of %s places for tags are taken', places.places_in_use, places.places),
+            'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses (docs/operations.md, "Places for tags").', NULL
+        WHERE places.places_in_use * 10 >= places.places * 9
+        UNION ALL
+        SELECT CASE WHEN l.years_left < 1 THEN 'alarm' ELSE 'warning' END, l.subject, format('the layout ends in %s years', l.years_left),
+            'Change the layout; layout_change says from when on the new ids are above the old (docs/layouts.md, "Changing it").', NULL
+        FROM (SELECT 'server', s.years_left UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g)
+            AS l (subject, years_left) WHERE l.years_left < 5
+        UNION ALL
+        SELECT 'warning', format('generator %s', g.name), format('the generator does not fit this server: %s', g.state),
+            'Give the generator a layout with a wider worker, or the server another worker id (docs/errors.md, "Named generators").', NULL
+        FROM snowflake_ids.generator_status AS g WHERE NOT g.fits
+    )
+    SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f ORDER BY f.severity, f.subject;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attention IS 'what needs attention, as far as the caller may read the views';
+
+-- Alarms, notes, warnings: so they sort.
+CREATE VIEW snowflake_ids.attention AS
+SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a
+ORDER BY CASE a.severity WHEN 'alarm' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END;
+COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
+GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
+
+CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
+SET intervalstyle = 'postgres' AS $$
+DECLARE
+    s snowflake_ids.status;
+    told jsonb;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    told := jsonb_build_object('at', clock_timestamp(),
+        'trouble', (SELECT coalesce(jsonb_agg(a), '[]') FROM snowflake_ids.attention AS a),
+        'identity', jsonb_build_object('cluster_name', current_setting('cluster_name'), 'database', current_database(), 'role', current_user,
+            'postgres', current_setting('server_version'), 'extension', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'),
+            'system_identifier', snowflake_ids_internal.system_identifier()::text, 'timeline', snowflake_ids_internal.timeline(),
+            'is_standby', pg_is_in_recovery()));
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RETURN told;
+    END IF;
+    SELECT * INTO s FROM snowflake_ids.status;
+    RETURN told || jsonb_build_object(
+        'identity', told -> 'identity' || jsonb_build_object('state', s.state, 'worker_id', s.worker_id, 'datacenter_id', s.datacenter_id,
+            'rollback', s.rollback, 'scope', s.scope, 'layout', s.layout, 'years_left', s.years_left, 'last_id', s.last_id,
+            'last_timestamp', s.last_timestamp, 'ids_issued', s.ids_issued, 'full_ticks', s.full_ticks, 'switches', s.switches,
+            'high_water_mark', s.high_water_mark, 'reservations', s.reservations, 'reserved_by_callers', s.reserved_by_callers),
+        'leases', CASE WHEN s.lease_expires_at IS NULL THEN '[]' ELSE jsonb_build_array(jsonb_build_object('worker_id', s.worker_id,
+            'datacenter_id', s.datacenter_id, 'leased_from', s.leased_from, 'expires_at', s.lease_expires_at)) END,
+        'clock', jsonb_build_object('drift', s.drift, 'steps_back', s.steps_back, 'largest_step_back', s.largest_step_back,
+            'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
+        'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
+        'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
+        -- The first in full, the others by name.
+        'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
+            SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0), 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
+                'places', (SELECT jsonb_build_object('taken', p.places_in_use, 'all', p.places) FROM snowflake_ids_internal.segment_totals() AS p),
+                'rows', (SELECT coalesce(jsonb_agg(CASE WHEN t.number <= 50 THEN t.tag
+                        ELSE jsonb_build_object('database', t.tag -> 'database', 'tag', t.tag -> 'tag', 'used', t.tag -> 'used') END
+                    || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
+            FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
+        'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
+        -- To count the keys of a series takes a look at up to 10,000 rows.
+        'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
+            WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
+        'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
+        'sequences', (SELECT coalesce(jsonb_agg(b), '[]') FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
+
+-- What PostgREST and its like take for the type of a response.
+CREATE DOMAIN snowflake_ids."text/html" AS text;
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    told jsonb := snowflake_ids.report();
+BEGIN
+    RETURN snowflake_ids_internal.page_of((told || jsonb_build_object('layouts',
+        (SELECT jsonb_agg(to_jsonb(p) || jsonb_build_object('of', l.name, 'in_use', l.in_use))
+            FROM (SELECT 'this server', NULL, true UNION ALL
+                SELECT format('generator %s', g ->> 'name'), g ->> 'layout', true FROM jsonb_array_elements(told -> 'generators') AS g UNION ALL
+                SELECT s, s, false FROM snowflake_ids_internal.presets() AS s) AS l (name, layout, in_use),
+                snowflake_ids_internal.layout_parts(l.layout) AS p)))::text);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5444,6 +5671,7 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 --   layout_change
 --   metrics
 --   progress
+--   report
 --   registries
 --   segment_nextval
 --   series
@@ -5658,14 +5886,19 @@ COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids th
 COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
 COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
 COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
+COMMENT ON COLUMN snowflake_ids.attention.subject IS 'what it concerns: server, clock, worker id, launcher, a registry, tag or generator by its name';
+COMMENT ON COLUMN snowflake_ids.attention.problem IS 'what is wrong';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'what to do, and the section of the documents that says more';
+COMMENT ON COLUMN snowflake_ids.attention.since IS 'since when, where that is known';
 COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
 COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
 COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
 COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
 COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
 COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
 COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
 COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
@@ -7767,7 +8000,14 @@ GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.status(),
     snowflake_ids.status_history(),
+    snowflake_ids.report(),
     snowflake_ids.status_page(),
+    snowflake_ids_internal.attention(),
+    snowflake_ids_internal.launcher_runs(),
+    snowflake_ids_internal.layout_parts(text),
+    snowflake_ids_internal.page_of(text),
+    snowflake_ids_internal.presets(),
+    snowflake_ids_internal.tags_by_standing(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
@@ -7802,7 +8042,6 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.as_owner(oid, text),
     snowflake_ids_internal.audit_check(regclass, name),
     snowflake_ids_internal.audit_connect(integer, text, regclass, name),
-    snowflake_ids_internal.audit_layout(text),
     snowflake_ids_internal.audit_tag(text),
     snowflake_ids_internal.audit_time(bigint),
     snowflake_ids_internal.base_type(oid),

@@ -106,7 +106,7 @@ impl Relation {
 
     /// Runs `work`, which reads it, with its owner's rights where the caller may become that role, else with the caller's own: code
     /// that comes with it never has more than either has.
-    pub fn to_read<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn as_reader<T>(&self, work: impl FnOnce() -> T) -> T {
         if role::has_privileges_of(self.owner) && role::can_become(self.owner) {
             return self.as_owner(work);
         }

@@ -5,7 +5,7 @@
 //! other wrong character is. A text's length is looked at before the text: up to 1 GB may have been compressed into a
 //! few pages.
 
-use super::encoding::{from_utf8, to_utf8};
+use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
@@ -113,42 +113,6 @@ unsafe impl UnboxDatum for Length {
 
 /// Only so that columns can be asked for it: pgrx compares their type with this one's.
 impl IntoDatum for Length {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        None
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        pg_sys::TEXTOID
-    }
-}
-
-/// A text of a row as UTF-8, for people: of one that is longer than any that is shown, nothing but that.
-pub struct Shown(pub String);
-
-impl Shown {
-    /// In bytes.
-    const LONGEST: usize = 64 * 1024;
-
-    /// # Safety
-    /// The datum is a text.
-    unsafe fn read(text: pg_sys::Datum) -> Self {
-        // SAFETY: as above. Its length is known before it is fetched.
-        let bytes = unsafe { if length_of(text) > Self::LONGEST { b"..." } else { bytes_of(text) } };
-        let is_ascii = |byte: &u8| if byte.is_ascii() { *byte } else { b'?' };
-        let ascii = || bytes.iter().map(is_ascii).map(char::from).collect();
-        Self(to_utf8(bytes).unwrap_or_else(ascii))
-    }
-}
-
-impl FromDatum for Shown {
-    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: asked for of texts only.
-        (!is_null).then(|| unsafe { Self::read(datum) })
-    }
-}
-
-/// Only so that columns can be asked for it: pgrx compares their type with this one's.
-impl IntoDatum for Shown {
     fn into_datum(self) -> Option<pg_sys::Datum> {
         None
     }

@@ -28,11 +28,6 @@ pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
         .map_err(|_| bad_argument("timestamp out of range", format!("It is {at}.")))
 }
 
-/// A length of time as the core has it; zero where it is negative.
-pub fn duration(time: Interval) -> Duration {
-    Duration::from_micros(u64::try_from(time.as_micros().max(0)).unwrap_or(u64::MAX))
-}
-
 /// A length of time as SQL has it: days and what is left of one.
 pub fn interval(time: Duration) -> Result<Interval, ErrorReport> {
     const DAY: u64 = 86_400_000_000;

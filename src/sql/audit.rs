@@ -1,5 +1,5 @@
-//! The parts of `snowflake_ids.audit`, which is written in SQL, that are not SQL's: the layout of a generator, the numbers of a tag,
-//! and the rights with which a table is read.
+//! The parts of `snowflake_ids.audit`, which is written in SQL, that are not SQL's: the numbers of a tag, and the rights
+//!  with which a table is read.
 
 use crate::pg::report::spi;
 use crate::pg::rows;
@@ -8,7 +8,6 @@ use crate::segment::error::SegmentError;
 use crate::segment::{own, privilege};
 use crate::store::tables::{REGISTRY_SERVER, SEGMENT};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::Action;
 
@@ -47,16 +46,11 @@ fn registries_are_in_use() -> bool {
 #[pgrx::pg_schema]
 mod snowflake_ids_internal {
     use super::{ErrorReport, SegmentError, numbers, spi};
-    use crate::pg::clock::SystemClock;
     use crate::pg::relation::Relation;
     use crate::pg::statement;
     use crate::pg::tag::{self, TagArg};
-    use crate::pg::text::{Sql, Text, TextOut};
-    use crate::settings;
-    use crate::sql::layout;
+    use crate::pg::text::{Sql, TextOut};
     use pgrx::prelude::*;
-    use snowflake_ids_core::Clock;
-    use snowflake_ids_core::layout::{Field, TickError};
 
     /// Locks a table, of which the caller may read something, against changes of its definition until the transaction ends.
     #[pg_extern(volatile, parallel_unsafe, strict)]
@@ -72,59 +66,7 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn read_as_owner(relation: pg_sys::Oid, query: Sql) -> Result<Option<TextOut>, ErrorReport> {
         let Some(relation) = Relation::find(relation) else { return Ok(None) };
-        relation.to_read(|| statement::text(&query.0)).map_err(|error| spi(&error))
-    }
-
-    /// The layout of a generator, of the server where none is named: its largest id, the highest that there can be by now, and
-    /// shifts and masks that take an id apart. Times are in microseconds since 1970.
-    #[pg_extern(volatile, parallel_safe)]
-    fn audit_layout(
-        generator: Option<Text<'_>>,
-    ) -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(layout, String),
-                name!(largest, i64),
-                name!(highest, i64),
-                name!(now, i64),
-                name!(epoch, i64),
-                name!(unit, i64),
-                name!(tick_shift, i32),
-                name!(datacenter_shift, i32),
-                name!(datacenter_mask, i64),
-                name!(worker_shift, i32),
-                name!(worker_mask, i64),
-            ),
-        >,
-        ErrorReport,
-    > {
-        let layout =
-            generator.map_or_else(layout::of_server, |generator| layout::of_generator(&generator))?;
-        let now = SystemClock.now();
-        let largest = layout.largest_id().cast_signed();
-        let highest = match layout.max_id(now.plus_micros(settings::rules().max_drift)) {
-            Ok(highest) => highest.cast_signed(),
-            Err(TickError::AfterLast { .. }) => largest,
-            Err(TickError::BeforeEpoch { .. }) => -1,
-        };
-        let of = |field| (i32::from(layout.shift(field)), layout.max(field).cast_signed());
-        let (tick_shift, _) = of(Field::Ticks);
-        let (datacenter_shift, datacenter_mask) = of(Field::Datacenter);
-        let (worker_shift, worker_mask) = of(Field::Worker);
-        Ok(TableIterator::once((
-            layout.to_string(),
-            largest,
-            highest,
-            now.0,
-            layout.epoch().0,
-            layout.unit().cast_signed(),
-            tick_shift,
-            datacenter_shift,
-            datacenter_mask,
-            worker_shift,
-            worker_mask,
-        )))
+        relation.as_reader(|| statement::text(&query.0)).map_err(|error| spi(&error))
     }
 
     /// The numbers of a tag, of which the caller may see how far it came.
@@ -140,27 +82,14 @@ mod snowflake_ids_internal {
     }
 }
 
-/// What the SQL of 0.2 calls.
-#[pgrx::pg_extern(sql = false)]
-fn audit_run() -> Result<(), ErrorReport> {
-    let detail = "The library is a later version's, and its audit is written in SQL.";
-    Err(ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "extension \"snowflake_ids\" must be updated before it can audit",
-        function_name!(),
-    )
-    .set_detail(detail)
-    .set_hint("ALTER EXTENSION snowflake_ids UPDATE;"))
-}
-
 pgrx::extension_sql_file!(
     "audit.sql",
     name = "audit",
     requires = [
         snowflake_ids_internal::lock_to_read,
         snowflake_ids_internal::read_as_owner,
-        snowflake_ids_internal::audit_layout,
         snowflake_ids_internal::audit_tag,
+        "report",
         "progress"
     ]
 );

@@ -130,12 +130,12 @@ BEGIN
                 || snowflake_ids_internal.audit_connect(o.number::integer, o.connection, "table", "column"), '')
             FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '')
     INTO sources FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = "table";
-    SELECT * INTO layout FROM snowflake_ids_internal.audit_layout(generator);
+    SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     IF tag IS NULL THEN
         findings := format($sql$
             parts (id, day, datacenter, worker) AS NOT MATERIALIZED (
-                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000, i.id >> %4$s & %5$s, i.id >> %6$s & %7$s
+                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000, i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
                 FROM ids AS i WHERE i.id BETWEEN 0 AND %8$s
             ), counts AS (
                 SELECT p.day, p.datacenter, p.worker, count(*) AS rows, min(p.id) AS first, max(p.id) AS last
@@ -151,8 +151,8 @@ BEGIN
                 SELECT 2, 'worker', NULL, c.rows, NULL, c.datacenter, c.worker,
                     %1$s + (c.first >> %3$s) * %2$s, %1$s + (c.last >> %3$s) * %2$s
                 FROM counts AS c WHERE c.worker IS NOT NULL
-            )$sql$, layout.epoch, layout.unit, layout.tick_shift, layout.datacenter_shift, layout.datacenter_mask,
-            layout.worker_shift, layout.worker_mask, layout.largest, layout.highest);
+            )$sql$, layout.epoch, layout.unit, layout.ticks_shift, layout.datacenter_shift, layout.datacenter,
+            layout.worker_shift, layout.worker, layout.largest, layout.highest);
     ELSE
         findings := format($sql$
             found AS (
@@ -208,7 +208,7 @@ BEGIN
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
     -- Ids that were made since are no fault.
-    SELECT * INTO layout FROM snowflake_ids_internal.audit_layout(generator);
+    SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
     RETURN QUERY SELECT split_part(f.finding, ' ', 1), f.finding ~ '^(unlisted )?(duplicate|future|unfit)$', f.id, f.rows,
@@ -218,7 +218,7 @@ BEGIN
                 WHEN tag IS NULL THEN format('The largest id of layout "%s" is %s.', layout.layout, layout.largest)
                 ELSE format('Ids of the tag leave %s when divided by %s.', numbers.remainder, numbers.increment) END
             WHEN 'future' THEN CASE WHEN tag IS NULL THEN format('Its timestamp is %s, and the clock stands at %s.',
-                    snowflake_ids_internal.audit_time(layout.epoch + (f.id >> layout.tick_shift) * layout.unit),
+                    snowflake_ids_internal.audit_time(layout.epoch + (f.id >> layout.ticks_shift) * layout.unit),
                     snowflake_ids_internal.audit_time(layout.now))
                 ELSE format('The highest id reserved of the tag is %s.', numbers.highest) END
             WHEN 'gap' THEN format('No row has an id from %s to %s.', f.first, f.last)

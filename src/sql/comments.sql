@@ -163,6 +163,11 @@ COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids th
 COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
 COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
 COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
+COMMENT ON COLUMN snowflake_ids.attention.subject IS 'what it concerns: server, clock, worker id, launcher, a registry, tag or generator by its name';
+COMMENT ON COLUMN snowflake_ids.attention.problem IS 'what is wrong';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'what to do, and the section of the documents that says more';
+COMMENT ON COLUMN snowflake_ids.attention.since IS 'since when, where that is known';
 COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
 COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
 COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 16] = [
     "pg",
     "settings",
     "shared",
@@ -24,7 +24,6 @@ const LAYERS: [&str; 17] = [
     "series",
     "snowflake",
     "sequence",
-    "status_page",
     "sql",
     "entry",
 ];

@@ -1,0 +1,177 @@
+//! What is told of this server and this database as a whole: what needs attention, a report, and the page that shows it.
+
+use pgrx::prelude::*;
+
+/// The schema of what administrators look at.
+#[pg_schema]
+mod snowflake_ids {
+    use crate::pg::report::report;
+    use crate::pg::time;
+    use crate::shared::history::history;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::error::NotReadyError;
+    use snowflake_ids_core::history::samples;
+
+    /// What the server did between each two samples of the last hour, the earliest first.
+    #[pg_extern(volatile, parallel_safe)]
+    fn status_history() -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(sampled_at, TimestampWithTimeZone),
+                name!(elapsed, Interval),
+                name!(ids_per_second, f64),
+                name!(segment_ids_per_second, f64),
+                name!(drift, Interval),
+                name!(waits, i64),
+                name!(refills, i64),
+                name!(steps_back, i64),
+                name!(steps_forward, i64),
+                name!(clock_ahead, Interval),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let history =
+            history().ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids.status_history")))?;
+        let rows = samples(&history.readings()).into_iter().map(|sample| {
+            Ok((
+                time::to_sql(sample.at)?,
+                time::interval(sample.elapsed)?,
+                sample.ids,
+                sample.tag_ids,
+                time::interval(sample.drift)?,
+                sample.waits.cast_signed(),
+                sample.refills.cast_signed(),
+                sample.steps_back.cast_signed(),
+                sample.steps_forward.cast_signed(),
+                time::interval(sample.clock_ahead)?,
+            ))
+        });
+        Ok(TableIterator::new(rows.collect::<Result<Vec<_>, ErrorReport>>()?))
+    }
+}
+
+/// The schema of what these functions are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::clock::SystemClock;
+    use crate::pg::encoding::to_utf8;
+    use crate::pg::text::{Text, TextOut};
+    use crate::settings;
+    use crate::shared::segments::segments;
+    use crate::sql::layout;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::Clock;
+    use snowflake_ids_core::layout::{Field, PRESETS, TickError};
+    use snowflake_ids_core::page::page;
+
+    /// In bytes: some thousand bytes for each tag of a thousand, and what else there is.
+    const LONGEST_REPORT: usize = 64 << 20;
+
+    /// Whether the process that starts the workers for tags is there.
+    #[pg_extern(volatile, parallel_safe)]
+    fn launcher_runs() -> bool {
+        segments().is_some_and(|segments| segments.launcher.is_manned())
+    }
+
+    /// The names of the layouts of known systems.
+    #[pg_extern(immutable, parallel_safe)]
+    fn presets() -> SetOfIterator<'static, &'static str> {
+        SetOfIterator::new(PRESETS.iter().map(|(name, _)| *name))
+    }
+
+    /// A layout or that of a named generator, of the server where none is given: its largest id, the highest that there can be by
+    /// now, the widths of its fields in bits, and how many bits are below each. Times are in microseconds, instants since 1970.
+    #[pg_extern(volatile, parallel_safe)]
+    fn layout_parts(
+        generator: Option<Text<'_>>,
+    ) -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(layout, String),
+                name!(largest, i64),
+                name!(highest, i64),
+                name!(now, i64),
+                name!(epoch, i64),
+                name!(unit, i64),
+                name!(ticks, i32),
+                name!(datacenter, i32),
+                name!(worker, i32),
+                name!(rollback, i32),
+                name!(sequence, i32),
+                name!(ticks_shift, i32),
+                name!(datacenter_shift, i32),
+                name!(worker_shift, i32),
+                name!(rollback_shift, i32),
+                name!(sequence_shift, i32),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let layout =
+            generator.map_or_else(layout::of_server, |generator| layout::of_generator(&generator))?;
+        let now = SystemClock.now();
+        let largest = layout.largest_id().cast_signed();
+        let highest = match layout.max_id(now.plus_micros(settings::rules().max_drift)) {
+            Ok(highest) => highest.cast_signed(),
+            Err(TickError::AfterLast { .. }) => largest,
+            Err(TickError::BeforeEpoch { .. }) => -1,
+        };
+        let width = |field| i32::from(layout.widths().of(field));
+        let shift = |field| i32::from(layout.shift(field));
+        Ok(TableIterator::once((
+            layout.to_string(),
+            largest,
+            highest,
+            now.0,
+            layout.epoch().0,
+            layout.unit().cast_signed(),
+            width(Field::Ticks),
+            width(Field::Datacenter),
+            width(Field::Worker),
+            width(Field::Rollback),
+            width(Field::Sequence),
+            shift(Field::Ticks),
+            shift(Field::Datacenter),
+            shift(Field::Worker),
+            shift(Field::Rollback),
+            shift(Field::Sequence),
+        )))
+    }
+
+    /// The page that shows a report.
+    #[pg_extern(stable, parallel_safe, strict)]
+    fn page_of(report: Text<'_>) -> Result<TextOut, ErrorReport> {
+        let report = report.bytes(LONGEST_REPORT, "report")?;
+        // In a database without an encoding a name may be any bytes.
+        let report = to_utf8(report).unwrap_or_else(|| String::from_utf8_lossy(report).into_owned());
+        Ok(TextOut::of_bytes(page(&report).as_bytes()))
+    }
+}
+
+extension_sql!(
+    "
+CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
+COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
+",
+    name = "status_history_view",
+    requires = [snowflake_ids::status_history, "status_view"]
+);
+extension_sql_file!(
+    "report.sql",
+    name = "report",
+    requires = [
+        snowflake_ids_internal::launcher_runs,
+        snowflake_ids_internal::presets,
+        snowflake_ids_internal::page_of,
+        snowflake_ids_internal::layout_parts,
+        "status_history_view",
+        "metrics",
+        "attach_attach"
+    ]
+);

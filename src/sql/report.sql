@@ -1,0 +1,186 @@
+-- What this server and this database tell of themselves: rows that need attention, and a report of all, which the status page draws.
+
+-- The worst first; of those that stand alike, the one that waited most.
+CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH tags AS (
+        SELECT t.*, t.current_first IS NOT NULL AS is_in_memory, t.used >= 1 AND t.next_first IS NULL AS is_dry
+        FROM snowflake_ids.segment_status AS t
+    ), stands AS (
+        SELECT CASE WHEN t.trouble IS NOT NULL AND (NOT t.is_in_memory OR t.is_dry) THEN 1
+            WHEN t.trouble IS NOT NULL THEN 2
+            WHEN t.exhausted_at <= now() + interval '30 days' THEN 3
+            WHEN t.is_dry THEN 4
+            WHEN t.exhausted_at <= now() + interval '1 year' THEN 5
+            WHEN t.is_in_memory THEN 6
+            ELSE 7 END AS place, t.*
+        FROM tags AS t
+    )
+    SELECT row_number() OVER (ORDER BY s.place, s.waits DESC, s.ids_issued DESC, s.database, s.tag),
+        (ARRAY['without ids', 'refills fail', 'ends soon', 'waits for a refill', 'ends this year', 'fine', 'idle'])[s.place],
+        jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
+    FROM stands AS s
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
+
+CREATE FUNCTION snowflake_ids_internal.attention()
+RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    s snowflake_ids.status;
+    drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
+    lease interval := current_setting('snowflake_ids.lease_duration', true)::interval;
+    places record;
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RETURN QUERY SELECT 'alarm', 'server', 'snowflake_ids was not loaded when the server started',
+            'Add snowflake_ids to shared_preload_libraries, and restart the server: ids are only decoded until then (docs/errors.md, "Snowflake ids").', NULL::timestamptz;
+        RETURN;
+    END IF;
+    SELECT * INTO s FROM snowflake_ids.status;
+    SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
+    RETURN QUERY
+    WITH tags AS (
+        SELECT * FROM snowflake_ids_internal.tags_by_standing()
+    ), found (severity, subject, problem, action, since) AS (
+        SELECT 'note', 'server', 'this server is a standby, which issues no ids',
+            'Connect to the primary for ids; after a promotion this server issues them (docs/operations.md, "Standbys and promotion").', NULL::timestamptz
+        WHERE s.state = 'in recovery'
+        UNION ALL
+        SELECT 'alarm', 'server', format('this server issues no snowflake ids: %s', s.state),
+            CASE WHEN s.state LIKE '%state%'
+                THEN 'Do not delete the state file; once you know why, settle it with the function that the document names (docs/errors.md, "The state file").'
+            WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
+                THEN 'See the server''s log for why the lease was not renewed (docs/operations.md, "Worker ids").'
+            WHEN s.state LIKE '%clock%'
+                THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by mistake (docs/operations.md, "Clocks").'
+            ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
+        WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
+        UNION ALL
+        SELECT 'alarm', 'clock', format('the clock is %s ahead, and is not followed', s.clock_ahead),
+            'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
+        WHERE s.clock_ahead > interval '0'
+        UNION ALL
+        -- Where no ids are issued any more, that is said already.
+        SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock', format('ids are %s ahead of the clock', s.drift),
+            format('Set the clock right if it was stepped back; else take ids more slowly: calls wait, or fail, from %s on, which is max_drift '
+                '(docs/operations.md, "Clocks").', drift_limit), NULL
+        WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
+        UNION ALL
+        SELECT 'warning', 'clock', format('the clock was stepped in the last hour, %s times', sum(h.steps_back + h.steps_forward)),
+            'Find what sets the clock, and let one service slew it (docs/operations.md, "Clocks").', min(h.sampled_at)
+        FROM snowflake_ids.status_history AS h WHERE h.steps_back + h.steps_forward > 0 HAVING count(*) > 0
+        UNION ALL
+        SELECT CASE WHEN s.lease_expires_at - now() < lease / 10 THEN 'alarm' ELSE 'warning' END, 'worker id',
+            format('the lease of the worker id ends in %s, and is not renewed', date_trunc('second', greatest(s.lease_expires_at - now(), interval '0'))),
+            'See that the registry can be reached; the server''s log says why it is not (docs/operations.md, "Worker ids").', NULL
+        WHERE s.lease_expires_at - now() < lease / 2
+        UNION ALL
+        SELECT 'alarm', format('registry %s', r.server), 'the registry does not answer' || coalesce(': ' || r.error, ''),
+            'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").', r.last_answer
+        FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
+        UNION ALL
+        SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END, format('tag %s', t.tag ->> 'tag'),
+            CASE t.standing WHEN 'without ids' THEN 'the tag is without ids, and refills fail: ' || (t.tag ->> 'trouble')
+                WHEN 'refills fail' THEN 'refills fail: ' || (t.tag ->> 'trouble')
+                ELSE format('the tag is used up at %s, at the pace since its first use', date_trunc('second', (t.tag ->> 'exhausted_at')::timestamptz)) END
+                || CASE WHEN c.more > 0 THEN format(' (%s more tags)', c.more) ELSE '' END,
+            CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
+                ELSE 'Do what the column trouble of segment_status asks for (docs/operations.md, "Troubles").' END, NULL
+        FROM (SELECT t.standing, min(t.number) AS first, count(*) - 1 AS more FROM tags AS t
+            WHERE t.standing IN ('without ids', 'refills fail', 'ends soon', 'ends this year') GROUP BY t.standing) AS c
+            JOIN tags AS t ON t.number = c.first
+        UNION ALL
+        SELECT 'warning', 'launcher', 'the launcher does not run, which starts the workers that refill tags',
+            'See that fewer than max_worker_processes are in use; it comes back after a second (docs/operations.md, "Troubles").', NULL
+        WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
+        UNION ALL
+        SELECT 'warning', 'tags', format('%s of %s places for tags are taken', places.places_in_use, places.places),
+            'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses (docs/operations.md, "Places for tags").', NULL
+        WHERE places.places_in_use * 10 >= places.places * 9
+        UNION ALL
+        SELECT CASE WHEN l.years_left < 1 THEN 'alarm' ELSE 'warning' END, l.subject, format('the layout ends in %s years', l.years_left),
+            'Change the layout; layout_change says from when on the new ids are above the old (docs/layouts.md, "Changing it").', NULL
+        FROM (SELECT 'server', s.years_left UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g)
+            AS l (subject, years_left) WHERE l.years_left < 5
+        UNION ALL
+        SELECT 'warning', format('generator %s', g.name), format('the generator does not fit this server: %s', g.state),
+            'Give the generator a layout with a wider worker, or the server another worker id (docs/errors.md, "Named generators").', NULL
+        FROM snowflake_ids.generator_status AS g WHERE NOT g.fits
+    )
+    SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f ORDER BY f.severity, f.subject;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attention IS 'what needs attention, as far as the caller may read the views';
+
+-- Alarms, notes, warnings: so they sort.
+CREATE VIEW snowflake_ids.attention AS
+SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a
+ORDER BY CASE a.severity WHEN 'alarm' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END;
+COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
+GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
+
+CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
+SET intervalstyle = 'postgres' AS $$
+DECLARE
+    s snowflake_ids.status;
+    told jsonb;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    told := jsonb_build_object('at', clock_timestamp(),
+        'trouble', (SELECT coalesce(jsonb_agg(a), '[]') FROM snowflake_ids.attention AS a),
+        'identity', jsonb_build_object('cluster_name', current_setting('cluster_name'), 'database', current_database(), 'role', current_user,
+            'postgres', current_setting('server_version'), 'extension', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'),
+            'system_identifier', snowflake_ids_internal.system_identifier()::text, 'timeline', snowflake_ids_internal.timeline(),
+            'is_standby', pg_is_in_recovery()));
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RETURN told;
+    END IF;
+    SELECT * INTO s FROM snowflake_ids.status;
+    RETURN told || jsonb_build_object(
+        'identity', told -> 'identity' || jsonb_build_object('state', s.state, 'worker_id', s.worker_id, 'datacenter_id', s.datacenter_id,
+            'rollback', s.rollback, 'scope', s.scope, 'layout', s.layout, 'years_left', s.years_left, 'last_id', s.last_id,
+            'last_timestamp', s.last_timestamp, 'ids_issued', s.ids_issued, 'full_ticks', s.full_ticks, 'switches', s.switches,
+            'high_water_mark', s.high_water_mark, 'reservations', s.reservations, 'reserved_by_callers', s.reserved_by_callers),
+        'leases', CASE WHEN s.lease_expires_at IS NULL THEN '[]' ELSE jsonb_build_array(jsonb_build_object('worker_id', s.worker_id,
+            'datacenter_id', s.datacenter_id, 'leased_from', s.leased_from, 'expires_at', s.lease_expires_at)) END,
+        'clock', jsonb_build_object('drift', s.drift, 'steps_back', s.steps_back, 'largest_step_back', s.largest_step_back,
+            'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
+        'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
+        'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
+        -- The first in full, the others by name.
+        'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
+            SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0), 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
+                'places', (SELECT jsonb_build_object('taken', p.places_in_use, 'all', p.places) FROM snowflake_ids_internal.segment_totals() AS p),
+                'rows', (SELECT coalesce(jsonb_agg(CASE WHEN t.number <= 50 THEN t.tag
+                        ELSE jsonb_build_object('database', t.tag -> 'database', 'tag', t.tag -> 'tag', 'used', t.tag -> 'used') END
+                    || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
+            FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
+        'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
+        -- To count the keys of a series takes a look at up to 10,000 rows.
+        'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
+            WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
+        'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
+        'sequences', (SELECT coalesce(jsonb_agg(b), '[]') FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
+
+-- What PostgREST and its like take for the type of a response.
+CREATE DOMAIN snowflake_ids."text/html" AS text;
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    told jsonb := snowflake_ids.report();
+BEGIN
+    RETURN snowflake_ids_internal.page_of((told || jsonb_build_object('layouts',
+        (SELECT jsonb_agg(to_jsonb(p) || jsonb_build_object('of', l.name, 'in_use', l.in_use))
+            FROM (SELECT 'this server', NULL, true UNION ALL
+                SELECT format('generator %s', g ->> 'name'), g ->> 'layout', true FROM jsonb_array_elements(told -> 'generators') AS g UNION ALL
+                SELECT s, s, false FROM snowflake_ids_internal.presets() AS s) AS l (name, layout, in_use),
+                snowflake_ids_internal.layout_parts(l.layout) AS p)))::text);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';

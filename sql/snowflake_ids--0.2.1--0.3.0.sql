@@ -187,7 +187,7 @@ CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    s snowflake_ids.status;
+    s record;
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     places record;
@@ -284,7 +284,7 @@ CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
 SET intervalstyle = 'postgres' AS $$
 DECLARE
-    s snowflake_ids.status;
+    s record;
     told jsonb;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
@@ -330,8 +330,10 @@ COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this datab
 CREATE OR REPLACE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    told jsonb := snowflake_ids.report();
+    told jsonb;
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    told := snowflake_ids.report();
     RETURN snowflake_ids_internal.page_of((told || jsonb_build_object('layouts',
         (SELECT jsonb_agg(to_jsonb(p) || jsonb_build_object('of', l.name, 'in_use', l.in_use))
             FROM (SELECT 'this server', NULL, true UNION ALL

@@ -3105,7 +3105,7 @@ CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    s snowflake_ids.status;
+    s record;
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     places record;
@@ -3202,7 +3202,7 @@ CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
 SET intervalstyle = 'postgres' AS $$
 DECLARE
-    s snowflake_ids.status;
+    s record;
     told jsonb;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
@@ -3251,8 +3251,10 @@ COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST nam
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    told jsonb := snowflake_ids.report();
+    told jsonb;
 BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    told := snowflake_ids.report();
     RETURN snowflake_ids_internal.page_of((told || jsonb_build_object('layouts',
         (SELECT jsonb_agg(to_jsonb(p) || jsonb_build_object('of', l.name, 'in_use', l.in_use))
             FROM (SELECT 'this server', NULL, true UNION ALL

@@ -12,13 +12,13 @@ use crate::shared::segments;
 use crate::store::state as file;
 use parking_lot::lock_api::RwLockWriteGuard;
 use pgrx::check_for_interrupts;
-use snowflake_ids_core::anchor::Reading;
-use snowflake_ids_core::issuer::{
+use snowflake_ids_core::generator::session::Caller;
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::issuer::{
     Clocks, Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateLock, StateStore,
 };
-use snowflake_ids_core::session::Caller;
-use snowflake_ids_core::state::{Birth, DataDirectory, Here, State};
-use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::server::state::{Birth, DataDirectory, Here, State};
 use snowflake_ids_core::{Clock, ClockRollback, Layout, UnixMicros};
 use std::fs::File;
 use std::io;

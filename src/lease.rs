@@ -8,9 +8,9 @@ use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::{Leases, leases};
 use crate::shared::segments::segments;
-use snowflake_ids_core::lease_worker::LeaseSettings;
-use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::registry::lease_worker::LeaseSettings;
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::sequence::request::Answer;
 use std::cell::Cell;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::pg::{role, server};
 use crate::shared::progress::own_place;
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::progress::{Call, Command, Phase};
+use snowflake_ids_core::report::progress::{Call, Command, Phase};
 use std::cell::Cell;
 use std::sync::Once;
 

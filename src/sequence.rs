@@ -32,8 +32,8 @@ use known::{Locked, locked_binding_of};
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::bound_sequence::{Increment, is_fence};
-use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
+use snowflake_ids_core::sequence::directory::Tag;
 use std::cell::{Cell, RefCell};
 
 /// The number of each bound sequence that the session got last, or set.

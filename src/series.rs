@@ -26,7 +26,7 @@ use crate::store::series::Number;
 use error::NoNumberError;
 use known::{USED, shown_key};
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::privilege::Action;
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Kind, Recent, Scope, SeriesError};
 use std::cell::RefCell;
 use std::ffi::CStr;

@@ -12,11 +12,11 @@ use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
 use pgrx::check_for_interrupts;
-use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::issuer::{self as core_issuer, Seated};
-use snowflake_ids_core::named::{Named, NamedError};
-use snowflake_ids_core::session::{self, Session, SessionError};
+use snowflake_ids_core::generator::named::{Named, NamedError};
+use snowflake_ids_core::generator::session::{self, Session, SessionError};
+use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment};
+use snowflake_ids_core::server::issuer::{self as core_issuer, Seated};
 use snowflake_ids_core::{
     Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
     ShardError, Taken, Uuid, UuidError,

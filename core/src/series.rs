@@ -9,6 +9,7 @@ mod kind;
 mod limits;
 pub mod monotonic;
 mod recent;
+pub mod serial;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
@@ -19,7 +20,7 @@ pub use limits::{
 pub use recent::Recent;
 
 use crate::error::excerpt;
-use crate::serial::{Format, Reset};
+use crate::series::serial::{Format, Reset};
 use kind::Terms;
 
 /// The row of a series, as it is stored.

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment, MAX_INCREMENT, Run};
-use snowflake_ids_core::definition::Range;
-use snowflake_ids_core::snowflake::Taken;
+use snowflake_ids_core::generator::snowflake::Taken;
+use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment, MAX_INCREMENT, Run};
+use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::{Layout, NodeBits, Position, PositionRange};
 
 fn range(first: i64, count: u32) -> Range {

@@ -5,13 +5,13 @@
 
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;
-use snowflake_ids_core::carry_over::{
+use snowflake_ids_core::sequence::definition::Range;
+use snowflake_ids_core::sequence::reservation::{self, Floor};
+use snowflake_ids_core::server::carry_over::{
     CarryOver, InUse, MOST_STOPS, Name, Note, Notes, Unreadable, VERSION, except, floors_of, from_text,
     taken, to_text,
 };
-use snowflake_ids_core::definition::Range;
-use snowflake_ids_core::form::RELEASE;
-use snowflake_ids_core::reservation::{self, Floor};
+use snowflake_ids_core::server::form::RELEASE;
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 

@@ -1,6 +1,6 @@
 //! A Citus cluster: libpq's options for the coordinator, and what is wrong with nodes.
 
-use snowflake_ids_core::citus::{Coordinator, Judged, Node, judge};
+use snowflake_ids_core::registry::citus::{Coordinator, Judged, Node, judge};
 
 fn settings(named: &[(&str, &str)]) -> Vec<(String, String)> {
     named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

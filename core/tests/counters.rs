@@ -6,13 +6,13 @@
 mod memory;
 
 use memory::{Machine, Server};
-use snowflake_ids_core::anchor::Reading;
+use snowflake_ids_core::generator::session::{Session, SessionError, take};
 use snowflake_ids_core::guard::{Guard, leave_out};
-use snowflake_ids_core::issuer::{IssuerError, Place, Seat, Seated, Source};
-use snowflake_ids_core::lease::Lease;
-use snowflake_ids_core::session::{Session, SessionError, take};
-use snowflake_ids_core::state::{DataDirectory, Here, Identity, State, StateError};
-use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::registry::lease::Lease;
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::issuer::{IssuerError, Place, Seat, Seated, Source};
+use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State, StateError};
 use snowflake_ids_core::{
     Clock, Explain, GeneratorError, Kind, Layout, Node, NodeBits, Position, Rules, SequenceStart, UnixMicros,
 };

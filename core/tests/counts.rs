@@ -2,7 +2,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, reason = "tests")]
 
-use snowflake_ids_core::counts::{Counts, CountsCell};
+use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
 
 const FIRST: Counts = Counts { issued: 100, refills: 2, refill_time: 30, waits: 4, wait_time: 500 };
 const THEN: Counts = Counts { issued: 107, refills: 3, refill_time: 32, waits: 4, wait_time: 500 };

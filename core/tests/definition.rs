@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::definition::{
+use snowflake_ids_core::sequence::definition::{
     Definition, DefinitionError, Exhausted, MAX_STEP, MAX_TAG_CHARS, Range, TagError, check_tag, forecast,
 };
 use snowflake_ids_core::{Explain, Kind};

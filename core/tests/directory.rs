@@ -6,9 +6,9 @@
 use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
-use snowflake_ids_core::definition::MAX_TAG_BYTES;
-use snowflake_ids_core::directory::{Directory, Entry, Key, Share, Tag};
-use snowflake_ids_core::index::index_len;
+use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
+use snowflake_ids_core::sequence::directory::{Directory, Entry, Key, Share, Tag};
+use snowflake_ids_core::sequence::index::index_len;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::thread;

@@ -3,11 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::definition::TagError;
 use snowflake_ids_core::error::{EXCERPT_CHARS, excerpt};
-use snowflake_ids_core::length::{self, TooLong};
-use snowflake_ids_core::serial::{self, Reset};
-use snowflake_ids_core::state::State;
+use snowflake_ids_core::error::{TooLong, check_length};
+use snowflake_ids_core::sequence::definition::TagError;
+use snowflake_ids_core::series::serial::{self, Reset};
+use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::{Explain, Format, Kind, Layout};
 
 /// More than any message says in its own words, with two excerpts of four bytes a letter.
@@ -24,8 +24,8 @@ fn an_excerpt_is_cut_and_has_no_control_characters() {
 
 #[test]
 fn a_text_is_refused_by_its_length_alone() {
-    assert_eq!(length::check("layout", 1_024, 1_024), Ok(()));
-    let error = length::check("layout", 1_025, 1_024).unwrap_err();
+    assert_eq!(check_length("layout", 1_024, 1_024), Ok(()));
+    let error = check_length("layout", 1_025, 1_024).unwrap_err();
     assert_eq!(error, TooLong { name: "layout", bytes: 1_025, limit: 1_024 });
     assert_eq!((error.to_string(), error.kind()), ("layout is too long".into(), Kind::BadArgument));
     assert!(error.detail().is_some_and(|detail| detail.contains("1025") && detail.contains("1024")));

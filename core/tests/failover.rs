@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::failover::{BACKOFF, Health, order, until_due};
+use snowflake_ids_core::registry::failover::{BACKOFF, Health, order, until_due};
 use std::time::Duration;
 
 const WELL: Health = Health { failures: 0, failed_at: Duration::ZERO };

@@ -2,10 +2,10 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::directory::{Directory, Entry, Key, Tag};
-use snowflake_ids_core::floors::Floors;
-use snowflake_ids_core::index::index_len;
-use snowflake_ids_core::reservation::Floor;
+use snowflake_ids_core::sequence::directory::{Directory, Entry, Key, Tag};
+use snowflake_ids_core::sequence::floors::Floors;
+use snowflake_ids_core::sequence::index::index_len;
+use snowflake_ids_core::sequence::reservation::Floor;
 
 fn key(database: u32, tag: &str) -> Key {
     Key { database, source: 1, tag: Tag::new(tag.as_bytes()).unwrap() }

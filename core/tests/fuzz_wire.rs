@@ -7,14 +7,14 @@
 mod mutate;
 
 use mutate::{Mutator, QUESTIONS};
-use snowflake_ids_core::definition::{Definition, MAX_STEP};
-use snowflake_ids_core::lease::{Choice, Preferred, Row as Worker, Search};
-use snowflake_ids_core::reservation::{Outcome, Row, Wish};
-use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::wire::{
+use snowflake_ids_core::registry::lease::{Choice, Preferred, Row as Worker, Search};
+use snowflake_ids_core::registry::wire::{
     LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
 };
+use snowflake_ids_core::sequence::definition::{Definition, MAX_STEP};
+use snowflake_ids_core::sequence::reservation::{Outcome, Row, Wish};
+use snowflake_ids_core::sequence::segment::Period;
+use snowflake_ids_core::sequence::step::Pace;
 use snowflake_ids_core::{Field, Layout, UnixMicros};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Readings of a server's counters, and what happened between them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::history::{History, Reading, due, samples};
+use snowflake_ids_core::report::history::{History, Reading, due, samples};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::hosts::{Setting, each, name, with_addresses};
+use snowflake_ids_core::registry::hosts::{Setting, each, name, with_addresses};
 
 /// Options as people write them: `host=a,b port=1`.
 fn options(text: &str) -> Vec<Setting> {

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::layout::change::{Change, ChangeError, Past, check, first_above};
+use snowflake_ids_core::ids::layout::change::{Change, ChangeError, Past, check, first_above};
 use snowflake_ids_core::{Explain, Field, Kind, Layout, NodeBits, Order, Position, Tick, UnixMicros, Widths};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::{
+use snowflake_ids_core::registry::lease::{
     Choice, Policy, Preferred, RENEWAL_PAUSE, Row, Search, Skew, check_clock, until_renewal,
 };
 use std::time::Duration;

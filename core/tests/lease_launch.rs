@@ -2,7 +2,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::lease_launch::{
+use snowflake_ids_core::registry::lease_launch::{
     Action, Databases, End, Ended, Errand, Lapse, Launch, Move, Named, Nowhere, Renewal, RenewalRound,
 };
 use std::time::Duration;

@@ -2,7 +2,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::log_limit::{AGAIN, LogLimit};
+use snowflake_ids_core::worker::log_limit::{AGAIN, LogLimit};
 use std::time::Duration;
 
 const fn at(seconds: u64) -> Duration {

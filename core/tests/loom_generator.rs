@@ -7,8 +7,8 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use snowflake_ids_core::issuer::{Place, Seated};
-use snowflake_ids_core::session::take;
+use snowflake_ids_core::generator::session::take;
+use snowflake_ids_core::server::issuer::{Place, Seated};
 use snowflake_ids_core::{
     Clock, Generator, GeneratorError, Layout, NodeBits, Position, Rules, SequenceStart, Taken, Tick,
     UnixMicros,

@@ -12,10 +12,10 @@ use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use model::model;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::definition::Range;
-use snowflake_ids_core::request::{Answer, Request};
-use snowflake_ids_core::requested::Requested;
-use snowflake_ids_core::segment::{Miss, Period, Segment, Supply};
+use snowflake_ids_core::sequence::definition::Range;
+use snowflake_ids_core::sequence::request::{Answer, Request};
+use snowflake_ids_core::sequence::requested::Requested;
+use snowflake_ids_core::sequence::segment::{Miss, Period, Segment, Supply};
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;

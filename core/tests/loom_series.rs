@@ -12,8 +12,8 @@ mod without;
 use loom::sync::Arc;
 use loom::thread;
 use model::model;
-use snowflake_ids_core::definition::Range;
 use snowflake_ids_core::guard::Guard;
+use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, Keys, Miss, Section, Supplied};
 use without::fails_without;
 

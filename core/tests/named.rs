@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use snowflake_ids_core::named::{MAX_CACHE, Named, NamedError, Row, check_name};
-use snowflake_ids_core::rules::{Rules, SequenceStart};
+use snowflake_ids_core::generator::named::{MAX_CACHE, Named, NamedError, Row, check_name};
+use snowflake_ids_core::generator::rules::{Rules, SequenceStart};
 use snowflake_ids_core::{Explain, Kind, Layout, PRESETS, Shard};
 use std::num::NonZeroU32;
 

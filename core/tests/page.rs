@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
-use snowflake_ids_core::page::{MARK, TEMPLATE, page};
+use snowflake_ids_core::report::page::{MARK, TEMPLATE, page};
 
 fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     text.split_once(begin).unwrap().1.split_once(end).unwrap().0

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::places::{Sight, sweep};
+use snowflake_ids_core::sequence::places::{Sight, sweep};
 
 /// Places as the hand finds them; None: free. A visit is noted.
 struct Places {

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::progress::{Call, Command, Phase, Place};
+use snowflake_ids_core::report::progress::{Call, Command, Phase, Place};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 

@@ -10,17 +10,18 @@ mod slot;
 
 use alone::Alone;
 use slot::Slot;
-use snowflake_ids_core::definition::Definition;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::refill_worker::{
+use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::wire;
+use snowflake_ids_core::sequence::definition::Definition;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached, Reserved, Share};
+use snowflake_ids_core::sequence::segment::Period;
+use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::worker::refill::{
     CarryOvers, Database, Job, Received, RefillHost, RefillWorker, Settings, SharedMemory, Tables,
     TransactionError, Trouble,
 };
-use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::{CarryOver, Floor, Reached, Reserved, Share};
-use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
-use snowflake_ids_core::{Clock, UnixMicros, wire};
+use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;

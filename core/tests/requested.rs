@@ -3,8 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::request::{Answer, Request};
-use snowflake_ids_core::requested::{Requested, words};
+use snowflake_ids_core::sequence::request::{Answer, Request};
+use snowflake_ids_core::sequence::requested::{Requested, words};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;

@@ -4,12 +4,12 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::definition::{Definition, Exhausted, Range};
-use snowflake_ids_core::reservation::{
+use snowflake_ids_core::sequence::definition::{Definition, Exhausted, Range};
+use snowflake_ids_core::sequence::reservation::{
     CarryOver, Floor, Outcome, Reserved, Row, Share, Unfit, Wish, Writer, may_lag,
 };
-use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::sequence::segment::Period;
+use snowflake_ids_core::sequence::step::Pace;
 use std::time::Duration;
 
 const DEFINITION: Definition = Definition {

@@ -3,13 +3,13 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::{Guard, leave_out};
-use snowflake_ids_core::issuer::Shared;
-use snowflake_ids_core::lease::{Holder, Policy, Row};
-use snowflake_ids_core::session::{self, Session};
-use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::wire::{Entry, LeaseRequest, Leased};
-use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
+use snowflake_ids_core::registry::lease::{Holder, Policy, Row};
+use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
+use snowflake_ids_core::registry::worker_ids::{self, Held, WorkerRows};
+use snowflake_ids_core::server::issuer::Shared;
+use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{
     Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, Taken, UnixMicros,
 };
@@ -126,7 +126,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
         let now = Row { token: Some(55), expiry: NOW.plus(Duration::from_micros(MINUTE)), ..row(0) };
         let mut rows = Rows { seen: row(0), now, written: None };
         let only_one = LeaseRequest { capacity: 1, ..wish() };
-        let leased = worker_registry::lease(&mut rows, &only_one, NOW).unwrap();
+        let leased = worker_ids::lease(&mut rows, &only_one, NOW).unwrap();
         matches!(leased, Leased::None(_)) && rows.written.is_none()
     });
 }
@@ -180,11 +180,11 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     needs(Guard::OwnWorkerTaken, || {
         let mut rows = Empty(None);
         let wish = LeaseRequest { taken: vec![0, 1], ..wish() };
-        worker_registry::lease(&mut rows, &wish, NOW).unwrap();
+        worker_ids::lease(&mut rows, &wish, NOW).unwrap();
         rows.0.is_some_and(|row| row.worker == 2)
     });
     let none = LeaseRequest { capacity: 2, taken: vec![0, 1], ..wish() };
-    let Leased::None(error) = worker_registry::lease(&mut Empty(None), &none, NOW).unwrap() else {
+    let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, NOW).unwrap() else {
         panic!("both are taken");
     };
     assert!(error.detail.contains("The registry's own server issues ids as 0."), "{error:?}");

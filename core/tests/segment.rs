@@ -4,8 +4,8 @@
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;
-use snowflake_ids_core::definition::Range;
-use snowflake_ids_core::segment::{Miss, Period, Segment, Stamp, Supply};
+use snowflake_ids_core::sequence::definition::Range;
+use snowflake_ids_core::sequence::segment::{Miss, Period, Segment, Stamp, Supply};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};

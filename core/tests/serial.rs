@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::serial::{Format, FormatError, MAX_FORMAT_BYTES, Reset};
+use snowflake_ids_core::series::serial::{Format, FormatError, MAX_FORMAT_BYTES, Reset};
 use snowflake_ids_core::{Explain, Kind};
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::definition::Range;
+use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{
     Bounds, Bucket, Claim, Hash, Keys, Miss, Need, Section, Supplied, section_of,

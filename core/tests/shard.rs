@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::shard::MAX_MODULUS;
+use snowflake_ids_core::ids::shard::MAX_MODULUS;
 use snowflake_ids_core::{
     Block, Cause, Clock, Drift, Explain, Field, Generator, GeneratorError, Kind, Layout, NodeBits, Position,
     PositionRange, Rules, SequenceStart, Shard, ShardError, Taken, Tick, UnixMicros,

@@ -3,10 +3,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::anchor::Reading;
-use snowflake_ids_core::form::{Head, RELEASE};
-use snowflake_ids_core::lease::{Lease, Origin};
-use snowflake_ids_core::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
+use snowflake_ids_core::registry::lease::{Lease, Origin};
+use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::form::{Head, RELEASE};
+use snowflake_ids_core::server::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
 use std::time::Duration;
 

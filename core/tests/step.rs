@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::step::{Bounds, HUNGER, Pace, SlowStart};
+use snowflake_ids_core::sequence::step::{Bounds, HUNGER, Pace, SlowStart};
 use std::time::Duration;
 
 const TARGET: Duration = Duration::from_mins(15);

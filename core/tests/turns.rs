@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::turns::{AHEAD, End, FORCE, GIVE_WAY, PAUSE, Plan, TURN, Turns, Urgency};
+use snowflake_ids_core::worker::turns::{AHEAD, End, FORCE, GIVE_WAY, PAUSE, Plan, TURN, Turns, Urgency};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

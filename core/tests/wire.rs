@@ -8,16 +8,16 @@ use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::accept::RequestError;
-use snowflake_ids_core::definition::{Exhausted, Range};
-use snowflake_ids_core::lease::{Choice, Holder, Policy, Preferred, Row};
-use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Unfit, Wish};
-use snowflake_ids_core::segment::{Period, Supply};
-use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::wire::{
+use snowflake_ids_core::registry::accept::RequestError;
+use snowflake_ids_core::registry::lease::{Choice, Holder, Policy, Preferred, Row};
+use snowflake_ids_core::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, Registry, Request,
     RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
+use snowflake_ids_core::sequence::definition::{Exhausted, Range};
+use snowflake_ids_core::sequence::reservation::{CarryOver, Outcome, Reserved, Share, Unfit, Wish};
+use snowflake_ids_core::sequence::segment::{Period, Supply};
+use snowflake_ids_core::sequence::step::Pace;
 use std::fmt::Debug;
 use std::time::Duration;
 

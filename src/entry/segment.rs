@@ -7,7 +7,7 @@ use crate::segment;
 use crate::segment::error::SegmentError;
 use crate::segment::held::{self, Held};
 use pgrx::{extension_sql, pg_guard, pg_sys};
-use snowflake_ids_core::definition::MAX_TAG_BYTES;
+use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const NAME: &str = "segment_nextval";

@@ -6,7 +6,7 @@ use crate::pg::text::{bytes_of, length_of};
 use crate::series;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, extension_sql, function_name, pg_guard, pg_sys};
-use snowflake_ids_core::length;
+use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -159,7 +159,7 @@ impl Table<'_> {
                     pgrx::Uuid::from_datum(value, false).map(|key| Key::Uuid(u128::from_be_bytes(*key)))
                 }
                 pg_sys::TEXTOID | pg_sys::VARCHAROID => {
-                    let checked = length::check("key", length_of(value), MAX_KEY_BYTES);
+                    let checked = check_length("key", length_of(value), MAX_KEY_BYTES);
                     let key = checked.and_then(|()| Key::text(bytes_of(value)));
                     Some(key.unwrap_or_else(|long| raise(report(&long))))
                 }

@@ -5,7 +5,7 @@ use crate::pg::role;
 use crate::pg::text::{bytes_of, is_plain, length_of};
 use crate::series;
 use pgrx::{FromDatum, extension_sql, pg_guard, pg_sys};
-use snowflake_ids_core::length;
+use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES, SeriesError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -89,7 +89,7 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         if name.isnull {
             raise(report(&SeriesError::NullName));
         }
-        let checked = length::check("series", length_of(name.value), MAX_NAME_BYTES);
+        let checked = check_length("series", length_of(name.value), MAX_NAME_BYTES);
         checked.unwrap_or_else(|long| raise(report(&long)));
         (bytes_of(name.value), of)
     };
@@ -122,7 +122,7 @@ fn plain_text(key: pg_sys::Datum) -> Option<Key> {
 
 fn text(key: pg_sys::Datum) -> Key {
     // SAFETY: read from where a text is passed; its length is looked at before it is read.
-    let checked = unsafe { length::check("key", length_of(key), MAX_KEY_BYTES).map(|()| bytes_of(key)) };
+    let checked = unsafe { check_length("key", length_of(key), MAX_KEY_BYTES).map(|()| bytes_of(key)) };
     checked.and_then(Key::text).unwrap_or_else(|long| raise(report(&long)))
 }
 

@@ -5,7 +5,7 @@ use crate::pg::report::{raise, report};
 use crate::pg::text::{bytes_of, is_plain, length_of};
 use crate::snowflake;
 use pgrx::{extension_sql, pg_guard, pg_sys};
-use snowflake_ids_core::named::{MAX_NAME_BYTES, NamedError};
+use snowflake_ids_core::generator::named::{MAX_NAME_BYTES, NamedError};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

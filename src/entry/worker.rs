@@ -3,7 +3,7 @@
 use crate::pg::worker;
 use crate::worker::{launcher, lease_worker, refill_worker};
 use pgrx::{pg_guard, pg_sys};
-use snowflake_ids_core::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_launch::Errand;
 
 #[pg_guard]
 #[unsafe(no_mangle)]

@@ -2,8 +2,8 @@
 
 use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::named::NamedError;
-use snowflake_ids_core::session::SessionError;
+use snowflake_ids_core::generator::named::NamedError;
+use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::{Explain, Kind, Shard, ShardError};
 
 /// Why a named generator gave no id.

@@ -7,7 +7,7 @@ use pgrx::{
     GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgMemoryContexts, PgSqlErrorCode, pg_sys,
 };
 use snowflake_ids_core::Explain;
-use snowflake_ids_core::length::{self, MAX_TEXT_BYTES};
+use snowflake_ids_core::error::{MAX_TEXT_BYTES, check_length};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
@@ -240,8 +240,7 @@ unsafe extern "C-unwind" fn check_text<C: for<'a> Check<&'a str>>(
     // SAFETY: the server passes null or text that ends in a zero byte.
     unsafe {
         pgrx_extern_c_guard(|| {
-            (*value).is_null()
-                || accept(check_length(CStr::from_ptr(*value)).and_then(|text| C::check(&text)))
+            (*value).is_null() || accept(short_text(CStr::from_ptr(*value)).and_then(|text| C::check(&text)))
         })
     }
 }
@@ -258,8 +257,8 @@ unsafe extern "C-unwind" fn assign_text<A: Assign>(value: *const c_char, _extra:
 }
 
 /// A text that is not too long to be looked at.
-fn check_length(text: &CStr) -> Result<Cow<'_, str>, Problem> {
-    let fits = length::check("value", text.count_bytes(), MAX_TEXT_BYTES);
+fn short_text(text: &CStr) -> Result<Cow<'_, str>, Problem> {
+    let fits = check_length("value", text.count_bytes(), MAX_TEXT_BYTES);
     fits.map_err(|error| Problem { detail: error.detail().unwrap_or_default(), hint: None })?;
     Ok(text.to_string_lossy())
 }

@@ -22,7 +22,7 @@ mod timeout;
 pub use options::{options_of, options_of_string, owner_of};
 pub use timeout::bound_by;
 
-pub use snowflake_ids_core::registry_error::ConnectionError;
+pub use snowflake_ids_core::registry::error::ConnectionError;
 
 use handle::{Answer, Handle, Poll};
 use std::ffi::CString;
@@ -41,7 +41,7 @@ pub struct Connection {
 impl Connection {
     /// Connects with these options of libpq's. Of several hosts, one that doesn't answer takes all of the time, and libpq
     /// looks up their names itself, where nothing can interrupt it: those are for
-    /// [`hosts::each`](snowflake_ids_core::hosts::each).
+    /// [`hosts::each`](snowflake_ids_core::registry::hosts::each).
     ///
     /// # Errors
     /// [`ConnectionError::Unreachable`] and [`ConnectionError::Silent`]. Where libpq can't be loaded, and where the wait is

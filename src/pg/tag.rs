@@ -7,9 +7,9 @@ use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
-use snowflake_ids_core::definition::{MAX_TAG_BYTES, TagError, check_tag};
-use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
+use snowflake_ids_core::sequence::definition::{MAX_TAG_BYTES, TagError, check_tag};
+use snowflake_ids_core::sequence::directory::Tag;
 use std::ffi::c_int;
 
 /// A tag as text.

@@ -13,7 +13,7 @@ use pgrx::nullable::Nullable;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
-use snowflake_ids_core::length::{self, MAX_TEXT_BYTES, TooLong};
+use snowflake_ids_core::error::{MAX_TEXT_BYTES, TooLong, check_length};
 use std::borrow::Cow;
 use std::ffi::{CString, c_int};
 use std::marker::PhantomData;
@@ -42,7 +42,7 @@ impl Text<'_> {
     pub fn bytes(&self, limit: usize, name: &'static str) -> Result<&[u8], Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
         let length = unsafe { length_of(self.datum) };
-        length::check(name, length, limit).map_err(Unread)?;
+        check_length(name, length, limit).map_err(Unread)?;
         // SAFETY: as above.
         Ok(unsafe { bytes_of(self.datum) })
     }
@@ -50,7 +50,7 @@ impl Text<'_> {
     /// The text to be handed on.
     pub fn as_is(&self, limit: usize, name: &'static str) -> Result<TextAsIs, Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
-        length::check(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)?;
+        check_length(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)?;
         Ok(TextAsIs(self.datum))
     }
 }
@@ -174,7 +174,7 @@ impl Sql {
     unsafe fn read(text: pg_sys::Datum) -> Self {
         // SAFETY: as above. Its length is known before it is fetched or copied.
         let length = unsafe { length_of(text) };
-        length::check("statement", length, LONGEST_SQL).unwrap_or_else(|long| raise(report(&long)));
+        check_length("statement", length, LONGEST_SQL).unwrap_or_else(|long| raise(report(&long)));
         // SAFETY: as above. No text holds a zero byte.
         Self(CString::new(unsafe { bytes_of(text) }).unwrap_or_default())
     }

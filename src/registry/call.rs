@@ -10,19 +10,19 @@ use crate::store::citus;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
-use snowflake_ids_core::citus::COORDINATOR;
-use snowflake_ids_core::failover::Health;
-pub use snowflake_ids_core::registry_client::Options;
-use snowflake_ids_core::registry_client::{self, Network, RegistryClient, Statement};
-use snowflake_ids_core::registry_error::{Complaint, ConnectionError, RegistryError};
-use snowflake_ids_core::registry_link::{RegistryNotes, Site};
-use snowflake_ids_core::wire;
+use snowflake_ids_core::registry::citus::COORDINATOR;
+pub use snowflake_ids_core::registry::client::Options;
+use snowflake_ids_core::registry::client::{self, Network, RegistryClient, Statement};
+use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError};
+use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::registry::link::{RegistryNotes, Site};
+use snowflake_ids_core::registry::wire;
 use std::time::Duration;
 
 /// What keeps this process connected to registries.
 pub type Caller = RegistryClient<Libpq>;
 /// A transaction at a registry.
-pub type Block = registry_client::Block<Libpq>;
+pub type Block = client::Block<Libpq>;
 
 /// What is sent: by workers,
 const SERVE: &str = "SELECT snowflake_ids.registry_serve($1)";

@@ -1,4 +1,4 @@
-//! Handing tags over between this database and registries: what `snowflake_ids_core::handover` touches.
+//! Handing tags over between this database and registries: what `snowflake_ids_core::registry::handover` touches.
 
 use super::call::{Block, Caller};
 use super::join;
@@ -14,16 +14,16 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, check_for_interrupts, function_name};
 use serde_json::value::RawValue;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::form::RELEASE;
-use snowflake_ids_core::handover::{
+use snowflake_ids_core::registry::error::RegistryError;
+use snowflake_ids_core::registry::handover::{
     self, HandoverError, NodeTables, NotedFloor, Registries, RegistryTags, Standing,
 };
-use snowflake_ids_core::registry_error::RegistryError;
-use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::{Reached, Share};
-use snowflake_ids_core::tag_rows::StoredRow;
-use snowflake_ids_core::wire::{self, ReceivedTag, RequestBody, Response};
+use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::wire::{self, ReceivedTag, RequestBody, Response};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::{Reached, Share};
+use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::server::form::RELEASE;
 use snowflake_ids_core::{Clock, Explain, UnixMicros};
 use std::collections::BTreeSet;
 use std::time::Duration;

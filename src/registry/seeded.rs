@@ -1,5 +1,5 @@
 //! Tags that this transaction has had the registries raise, for a column that has ids already: see
-//! [`snowflake_ids_core::handover::Seeded`].
+//! [`snowflake_ids_core::registry::handover::Seeded`].
 
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
@@ -7,8 +7,8 @@ use crate::pg::report::{raise, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::place;
 use crate::store::registry as store;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::handover::Seeded;
+use snowflake_ids_core::registry::handover::Seeded;
+use snowflake_ids_core::sequence::directory::Tag;
 use std::cell::RefCell;
 use std::sync::Once;
 

@@ -13,13 +13,14 @@ use crate::store::worker::Rows;
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::handover::{RegistryTags, Standing, take_over};
-use snowflake_ids_core::reservation::{Floor, Share};
-use snowflake_ids_core::tag_registry::{TagRegistry, reserve_all};
-use snowflake_ids_core::tag_rows::StoredRow;
-use snowflake_ids_core::wire::{self, NoSeries, RequestBody, ResponseBody};
-use snowflake_ids_core::{UnixMicros, worker_registry};
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
+use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
+use snowflake_ids_core::registry::wire::{self, NoSeries, RequestBody, ResponseBody};
+use snowflake_ids_core::registry::worker_ids;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::{Floor, Share};
+use snowflake_ids_core::sequence::tag_rows::StoredRow;
 use std::collections::BTreeSet;
 
 /// This database as a registry. Only within a transaction, and where there is the extension.
@@ -69,12 +70,12 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
             ResponseBody::Reserved(reserve_all(&mut Tables(SEGMENT.find()), wants)?)
         }
         RequestBody::ReserveNumbers(_) => ResponseBody::ReservedNumbers(NoSeries::Unknown),
-        RequestBody::Lease(wish) => ResponseBody::Leased(worker_registry::lease(&mut Rows, &wish, now)?),
+        RequestBody::Lease(wish) => ResponseBody::Leased(worker_ids::lease(&mut Rows, &wish, now)?),
         RequestBody::Renew { worker, token, entry } => {
-            ResponseBody::Renewed(worker_registry::renew(&mut Rows, worker, token, &entry, now)?)
+            ResponseBody::Renewed(worker_ids::renew(&mut Rows, worker, token, &entry, now)?)
         }
         RequestBody::Release { datacenter, worker, token, from } => {
-            worker_registry::release(&mut Rows, datacenter, worker, token, from)?;
+            worker_ids::release(&mut Rows, datacenter, worker, token, from)?;
             ResponseBody::Released
         }
     })

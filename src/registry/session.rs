@@ -9,10 +9,10 @@ use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
-use snowflake_ids_core::registry_error::RegistryError;
-use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::Unfit;
-use snowflake_ids_core::wire::{self, RequestBody, Response};
+use snowflake_ids_core::registry::error::RegistryError;
+use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::wire::{self, RequestBody, Response};
+use snowflake_ids_core::sequence::reservation::Unfit;
 
 /// What came of something, or the report of why nothing did.
 pub type Checked<T> = Result<T, Box<ErrorReport>>;

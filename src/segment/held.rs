@@ -5,9 +5,9 @@ use crate::pg::role;
 use crate::shared::slot::Slot;
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::segment::{Miss, Taken};
-use snowflake_ids_core::serial::{Format, Reset};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::segment::{Miss, Taken};
+use snowflake_ids_core::series::serial::{Format, Reset};
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 

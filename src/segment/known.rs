@@ -4,7 +4,7 @@ use crate::pg::catalog::Unseen;
 use crate::pg::rows;
 use crate::pg::tag::TagText;
 use crate::store::tables::{RECEIVED, REGISTRY_SERVER, SEGMENT};
-use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::sequence::directory::Tag;
 
 /// What a session knows of a tag that has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tags whose rows the session's transaction has inserted, changed or deleted: what [`snowflake_ids_core::own`] touches.
+//! Tags whose rows the session's transaction has inserted, changed or deleted: what [`snowflake_ids_core::sequence::own`] touches.
 
 use super::error::SegmentError;
 use super::held;
@@ -14,14 +14,14 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::own::{OwnError, OwnHost, OwnTags};
-use snowflake_ids_core::reservation::{Floor, Reached, Row};
-use snowflake_ids_core::segment::{Period, Taken};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::own::{OwnError, OwnHost, OwnTags};
+use snowflake_ids_core::sequence::reservation::{Floor, Reached, Row};
+use snowflake_ids_core::sequence::segment::{Period, Taken};
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
-pub use snowflake_ids_core::own::Change;
+pub use snowflake_ids_core::sequence::own::Change;
 
 /// A table of tags, and a tag in it.
 type Name = (Source, Tag);

@@ -12,8 +12,8 @@ use crate::pg::tag::TagText;
 use crate::pg::{role, rows};
 use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
 use pgrx::pg_sys::{InvalidOid, Oid};
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 
 /// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
 /// be asked again.

@@ -2,7 +2,7 @@
 
 use crate::pg::clock::uptime;
 use crate::settings;
-use snowflake_ids_core::locked::LockedError;
+use snowflake_ids_core::worker::locked::LockedError;
 use std::cell::OnceCell;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::pg::sequence;
 use crate::segment::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::bound_sequence::BoundSequenceError;
+use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::{Explain, Kind};
 
 /// Why a bound sequence gave no number, or was not moved. Sequences are named as the server names them.

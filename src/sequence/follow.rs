@@ -17,7 +17,7 @@ use crate::store::sequence::Binding;
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::bound_sequence::{Increment, is_fence};
+use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
 use std::cell::Cell;
 use std::sync::Once;
 

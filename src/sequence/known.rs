@@ -18,7 +18,7 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::bound_sequence::{Increment, is_fence};
+use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
 use std::cell::{Cell, RefCell};
 
 /// Whether sequences of this database are bound.

@@ -4,8 +4,8 @@ use crate::pg::report::{report, spi};
 use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::locked::LockedError;
 use snowflake_ids_core::series::SeriesError;
+use snowflake_ids_core::worker::locked::LockedError;
 
 /// Why a series gave no number.
 #[derive(Debug, thiserror::Error)]

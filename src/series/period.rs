@@ -3,7 +3,7 @@
 use crate::pg::clock::SystemClock;
 use crate::store::series as store;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::serial::Reset;
+use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::{Clock, UnixMicros};
 
 /// A period that has been looked up.

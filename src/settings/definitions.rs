@@ -10,7 +10,7 @@ use super::values::{
 use crate::pg::guc::{self, About, Assign, Check, Problem};
 use crate::pg::report::sentence;
 use pgrx::{GucContext, GucFlags};
-use snowflake_ids_core::issuer::MAX_PLACES;
+use snowflake_ids_core::server::issuer::MAX_PLACES;
 use snowflake_ids_core::{Explain, Layout, Shard, ShardError};
 
 /// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.

@@ -7,7 +7,7 @@ use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
-use snowflake_ids_core::issuer::{self, Issuing, Occupancy, Place};
+use snowflake_ids_core::server::issuer::{self, Issuing, Occupancy, Place};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! What the server did lately: readings of its counters, which the launcher writes.
 
 use crate::pg::shmem::Shmem;
-use snowflake_ids_core::history::History;
+use snowflake_ids_core::report::history::History;
 
 /// The block.
 pub static HISTORY: Shmem<History> = Shmem::new(c"snowflake_ids history", || 0, |_| Some(History::default()));

@@ -4,7 +4,7 @@ use crate::pg::condition::Condition;
 use crate::pg::shmem::Shmem;
 use crate::shared::slot::SharedText;
 use crate::shared::worker_slot::WorkerSlot;
-use snowflake_ids_core::lease_worker::LeaseRequests;
+use snowflake_ids_core::registry::lease_worker::LeaseRequests;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What they tell.

@@ -2,7 +2,7 @@
 
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
-use snowflake_ids_core::progress::Place;
+use snowflake_ids_core::report::progress::Place;
 
 /// The block: a place for each process that runs SQL.
 pub static PROGRESS: Shmem<&[Place]> = Shmem::new(

@@ -8,13 +8,13 @@ use crate::settings;
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
-use snowflake_ids_core::counts::{Counts, CountsCell};
-use snowflake_ids_core::directory::{Directory, Entry, Key, Share};
-use snowflake_ids_core::floors::Floors;
-use snowflake_ids_core::index::index_len;
-use snowflake_ids_core::log_limit::LogLimit;
-use snowflake_ids_core::requested::{self, Requested};
-use snowflake_ids_core::reservation::Floor;
+use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
+use snowflake_ids_core::sequence::directory::{Directory, Entry, Key, Share};
+use snowflake_ids_core::sequence::floors::Floors;
+use snowflake_ids_core::sequence::index::index_len;
+use snowflake_ids_core::sequence::requested::{self, Requested};
+use snowflake_ids_core::sequence::reservation::Floor;
+use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Of so many tags at least it can be noted how far rolled-back transactions came.

@@ -11,11 +11,11 @@ pub use trouble::{Trouble, TroubleCell};
 
 use crate::pg::clock::SystemClock;
 use crate::pg::condition::Condition;
-use snowflake_ids_core::counts::{Counts, CountsCell};
-use snowflake_ids_core::request::{Answer, Request};
-use snowflake_ids_core::segment::{Segment, Shelves};
+use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
+use snowflake_ids_core::sequence::request::{Answer, Request};
+use snowflake_ids_core::sequence::segment::{Segment, Shelves};
+use snowflake_ids_core::sequence::step::SlowStart;
 use snowflake_ids_core::series::monotonic::Section;
-use snowflake_ids_core::step::SlowStart;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -3,7 +3,7 @@
 use crate::pg::clock::uptime;
 use crate::pg::station::Station;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::turns::End;
+use snowflake_ids_core::worker::turns::End;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 

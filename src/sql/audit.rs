@@ -8,8 +8,8 @@ use crate::segment::error::SegmentError;
 use crate::segment::{own, privilege};
 use crate::store::tables::{REGISTRY_SERVER, SEGMENT};
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::privilege::Action;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::Action;
 
 /// The increment of a tag's ids, the remainder that they leave, and the highest that is reserved; None where that is not known, as of
 /// a tag of registries on other servers.

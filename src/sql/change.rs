@@ -118,10 +118,10 @@ use crate::settings;
 use crate::shared::generator::{self, Shared};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::issuer::{IssuerError, NoRoom};
-use snowflake_ids_core::layout::change::{Change, Past, check};
-use snowflake_ids_core::named::MAX_NAME_BYTES;
-use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
+use snowflake_ids_core::ids::layout::change::{Change, Past, check};
+use snowflake_ids_core::server::issuer::{IssuerError, NoRoom};
+use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Field, Layout};
 use std::time::Duration;
 

@@ -14,8 +14,8 @@ mod snowflake_ids_internal {
     use crate::shared::generator::shared;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::citus::{Judged, Node, judge};
     use snowflake_ids_core::error::excerpt;
+    use snowflake_ids_core::registry::citus::{Judged, Node, judge};
 
     /// More than the nodes of any cluster say of themselves.
     const MOST: usize = 64 << 20;

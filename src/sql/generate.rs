@@ -6,7 +6,7 @@ use crate::pg::text::Text;
 use crate::snowflake::{self, Several};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::named::MAX_NAME_BYTES;
+use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 
 /// The most ids of one call: what a session may want at once, not what a slip of
 /// the keyboard says.

@@ -19,8 +19,8 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
-    use snowflake_ids_core::named::{MAX_NAME_BYTES, Named, NamedError, Row};
-    use snowflake_ids_core::state::Identity;
+    use snowflake_ids_core::generator::named::{MAX_NAME_BYTES, Named, NamedError, Row};
+    use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Field, Layout, Position};
 
     /// Fails where no generator can be of these terms.

@@ -6,7 +6,7 @@ use crate::pg::text::Text;
 use crate::settings;
 use crate::shared::generator;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::named::{MAX_NAME_BYTES, NamedError};
+use snowflake_ids_core::generator::named::{MAX_NAME_BYTES, NamedError};
 use snowflake_ids_core::{Layout, LayoutError};
 use std::cell::RefCell;
 

@@ -49,9 +49,9 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::micros;
-    use snowflake_ids_core::directory::Key;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::privilege::Action;
+    use snowflake_ids_core::sequence::directory::Key;
+    use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::{Clock, Layout};
     use std::sync::atomic::Ordering::Relaxed;
 

@@ -3,7 +3,7 @@
 use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::progress::{Command, Phase, Place};
+use snowflake_ids_core::report::progress::{Command, Phase, Place};
 
 fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
     let name = name.read("command")?;

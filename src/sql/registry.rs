@@ -13,17 +13,18 @@ use crate::store;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::admission::{Admission, Way, admit};
+use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::error::excerpt;
-use snowflake_ids_core::length;
-use snowflake_ids_core::wire::{self, Request, Response, ResponseBody};
-use snowflake_ids_core::{Clock, worker_registry};
+use snowflake_ids_core::registry::admission::{Admission, Way, admit};
+use snowflake_ids_core::registry::wire::{self, Request, Response, ResponseBody};
+use snowflake_ids_core::registry::worker_ids;
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Answers another server: see `snowflake_ids_core::wire`. What it did is durable when its transaction is. Tags are moved
+/// Answers another server: see `snowflake_ids_core::registry::wire`. What it did is durable when its transaction is. Tags are moved
 /// up by [`registry_take_over`] alone, which takes a grant of its own.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
@@ -56,7 +57,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
         bad_argument("the answer cannot be written", format!("{}.", excerpt(&error.to_string())))
     };
     let answer = answer.to_text().map_err(cannot)?;
-    length::check("answer", answer.len(), wire::MAX_BYTES).map_err(|long| report(&long))?;
+    check_length("answer", answer.len(), wire::MAX_BYTES).map_err(|long| report(&long))?;
     Ok(answer)
 }
 
@@ -99,7 +100,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
         return Err(leases_elsewhere(&database));
     }
     let longest = settings::lease_duration() + settings::max_clock_skew();
-    let ask = worker_registry::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
+    let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))
@@ -163,8 +164,8 @@ mod snowflake_ids_internal {
     use pgrx::{PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::UnixMicros;
     use snowflake_ids_core::error::excerpt;
-    use snowflake_ids_core::registry_error::Unregistered;
-    use snowflake_ids_core::wire;
+    use snowflake_ids_core::registry::error::Unregistered;
+    use snowflake_ids_core::registry::wire;
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 

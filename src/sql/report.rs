@@ -11,7 +11,7 @@ mod snowflake_ids {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::history::samples;
+    use snowflake_ids_core::report::history::samples;
 
     /// What the server did between each two samples of the last hour, the earliest first.
     #[pg_extern(volatile, parallel_safe)]
@@ -65,8 +65,8 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::Clock;
-    use snowflake_ids_core::layout::{Field, PRESETS, TickError};
-    use snowflake_ids_core::page::page;
+    use snowflake_ids_core::ids::layout::{Field, PRESETS, TickError};
+    use snowflake_ids_core::report::page::page;
 
     /// In bytes: some thousand bytes for each tag of a thousand, and what else there is.
     const LONGEST_REPORT: usize = 64 << 20;

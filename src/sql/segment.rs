@@ -11,7 +11,7 @@ use crate::sql::generate::checked_count;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
-use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::sequence::directory::Tag;
 
 /// Several ids of a tag, in growing order. Each is taken when it is asked for.
 #[pg_extern(volatile, parallel_safe)]
@@ -81,16 +81,16 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::Clock;
-    use snowflake_ids_core::definition::{
+    use snowflake_ids_core::error::NotReadyError;
+    use snowflake_ids_core::error::check_length;
+    use snowflake_ids_core::sequence::definition::{
         Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
     };
-    use snowflake_ids_core::directory::{Key, Tag};
-    use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::length;
-    use snowflake_ids_core::privilege::Action;
-    use snowflake_ids_core::reservation::{Writer, may_lag};
-    use snowflake_ids_core::segment::Shelf;
-    use snowflake_ids_core::serial::{Format, Reset};
+    use snowflake_ids_core::sequence::directory::{Key, Tag};
+    use snowflake_ids_core::sequence::privilege::Action;
+    use snowflake_ids_core::sequence::reservation::{Writer, may_lag};
+    use snowflake_ids_core::sequence::segment::Shelf;
+    use snowflake_ids_core::series::serial::{Format, Reset};
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
@@ -149,7 +149,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         }
         LIMITS
             .into_iter()
-            .try_for_each(|(name, limit)| length::check(name, length(name), limit))
+            .try_for_each(|(name, limit)| check_length(name, length(name), limit))
             .map_err(|error| Box::new(report(&error)))
     }
 

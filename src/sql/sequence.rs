@@ -18,11 +18,11 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
-    use snowflake_ids_core::bound_sequence::Increment;
-    use snowflake_ids_core::definition::MAX_TAG_BYTES;
-    use snowflake_ids_core::directory::Tag;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::named::MAX_NAME_BYTES;
+    use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
+    use snowflake_ids_core::sequence::bound_sequence::Increment;
+    use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
+    use snowflake_ids_core::sequence::directory::Tag;
 
     /// Fails where calls of a sequence cannot be redirected.
     #[pg_extern(volatile, parallel_unsafe)]

@@ -13,9 +13,9 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 use snowflake_ids_core::series::{
     Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, Scope, SeriesError,
 };
@@ -328,8 +328,8 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
-    use snowflake_ids_core::definition::MAX_DESCRIPTION_BYTES;
-    use snowflake_ids_core::privilege::Action;
+    use snowflake_ids_core::sequence::definition::MAX_DESCRIPTION_BYTES;
+    use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Scope, Series, SeriesError};
 
     /// Fails where no series can be of these terms.

@@ -16,8 +16,8 @@ mod snowflake_ids {
     use pgrx::{PgSqlErrorCode as Code, function_name};
     use snowflake_ids_core::clock::human;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::issuer::{Accepted, Renewed};
-    use snowflake_ids_core::wire::LeaseError;
+    use snowflake_ids_core::registry::wire::LeaseError;
+    use snowflake_ids_core::server::issuer::{Accepted, Renewed};
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::shared::generator::Shared;
 use pgrx::prelude::*;
 use snowflake_ids_core::clock::{YEAR_MICROS, micros};
-use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Layout, Node, Position, Snapshot, UnixMicros};
 
 /// The node that issues, or is to.
@@ -35,9 +35,9 @@ mod snowflake_ids {
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::citus;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::state::Identity;
+    use snowflake_ids_core::registry::citus;
+    use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Position, Snapshot};
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering::Relaxed;

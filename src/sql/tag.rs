@@ -14,9 +14,9 @@ use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)",
@@ -201,7 +201,7 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
-    use snowflake_ids_core::privilege::Privileges;
+    use snowflake_ids_core::sequence::privilege::Privileges;
 
     /// Some privileges with more, and without others; as they are stored.
     #[pg_extern(immutable, parallel_safe, strict)]

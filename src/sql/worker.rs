@@ -12,7 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::registry::lease::Lease;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]

@@ -5,8 +5,8 @@ use crate::pg::libpq::options_of_string;
 use crate::pg::statement::Statement;
 use pgrx::pg_sys::BuiltinOid::INT4OID;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::citus::{Coordinator, NoCoordinatorError};
-use snowflake_ids_core::registry_client::Options;
+use snowflake_ids_core::registry::citus::{Coordinator, NoCoordinatorError};
+use snowflake_ids_core::registry::client::Options;
 
 /// The coordinator is in group 0, and so is a server that belongs to no cluster.
 static IS_WORKER: Statement = Statement::new(

@@ -4,8 +4,8 @@ use super::tables::GENERATOR;
 use crate::pg::catalog::Unseen;
 use crate::pg::rows;
 use crate::pg::tag::TagText;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::named::{Named, NamedError, Row};
+use snowflake_ids_core::generator::named::{Named, NamedError, Row};
+use snowflake_ids_core::sequence::directory::Tag;
 use std::time::Duration;
 
 /// What the row of this name says; None where there is none. Waits for so long where the table is locked. Only within a

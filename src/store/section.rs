@@ -4,7 +4,7 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
 use pgrx::spi::SpiError;
-use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::sequence::directory::Tag;
 
 static RAISE: Statement =
     Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);

@@ -12,12 +12,12 @@ use crate::store::tables::SEGMENT;
 use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::definition::Definition;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::reservation::{Row, Share};
-use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::serial::{Format, Reset};
-use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::sequence::definition::Definition;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::{Row, Share};
+use snowflake_ids_core::sequence::segment::Period;
+use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::series::serial::{Format, Reset};
 use std::collections::BTreeSet;
 
 /// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the

@@ -5,7 +5,7 @@ use crate::pg::catalog::Unseen;
 use crate::pg::tag::{TagText, checked};
 use crate::pg::{extension, redirect, rows};
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::sequence::directory::Tag;
 use std::rc::Rc;
 
 /// Where a sequence's numbers come from.

@@ -13,9 +13,9 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, TEXTOID, UUIDOID};
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::privilege::Privileges;
-use snowflake_ids_core::serial::Reset;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::Privileges;
+use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Row, Series, SeriesError};
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use crate::pg::statement::changed;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::{self, Oid};
 use pgrx::spi::SpiError;
-use snowflake_ids_core::privilege::Action;
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
 use std::ffi::CString;
 

@@ -2,7 +2,7 @@
 
 use crate::pg::cluster;
 use crate::store::durable;
-use snowflake_ids_core::state::{Birth, DataDirectory, FILE};
+use snowflake_ids_core::server::state::{Birth, DataDirectory, FILE};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;

@@ -12,9 +12,9 @@ use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::{Holder, Row};
-use snowflake_ids_core::wire::Entry;
-use snowflake_ids_core::worker_registry::{Held, WorkerRows};
+use snowflake_ids_core::registry::lease::{Holder, Row};
+use snowflake_ids_core::registry::wire::Entry;
+use snowflake_ids_core::registry::worker_ids::{Held, WorkerRows};
 
 /// The types of what [`arguments`] gives.
 macro_rules! entry_types {

@@ -1,14 +1,14 @@
 //! The carry-over file: ids that were reserved and not handed out when the server stopped, and how far transactions came
-//! that were rolled back. What is done with it is in [`snowflake_ids_core::carry_over_file`].
+//! that were rolled back. What is done with it is in [`snowflake_ids_core::server::carry_over_file`].
 
 use crate::pg::{database, report};
 use crate::segment::place;
 use crate::shared::segments::segments;
 use crate::store::durable;
-use snowflake_ids_core::carry_over::{InUse, Name, rest};
-use snowflake_ids_core::carry_over_file::{self, CarryOverFile, Saved};
-use snowflake_ids_core::directory::{Key, Tag};
-use snowflake_ids_core::reservation::CarryOver;
+use snowflake_ids_core::sequence::directory::{Key, Tag};
+use snowflake_ids_core::sequence::reservation::CarryOver;
+use snowflake_ids_core::server::carry_over::{InUse, Name, rest};
+use snowflake_ids_core::server::carry_over_file::{self, CarryOverFile, Saved};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;

@@ -17,8 +17,8 @@ use crate::store::tables::{self, SEGMENT};
 use host::Host;
 use link::Link;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
-use snowflake_ids_core::lease_launch::Errand;
-use snowflake_ids_core::lease_worker::{LeaseWorker, Round};
+use snowflake_ids_core::registry::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_worker::{LeaseWorker, Round};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 

@@ -13,7 +13,7 @@ use crate::segment::own;
 use crate::shared::segments::segments;
 use crate::shared::worker_slot::WorkerSlot;
 use host::Host;
-use snowflake_ids_core::refill_worker as core;
+use snowflake_ids_core::worker::refill as core;
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;

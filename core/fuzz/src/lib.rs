@@ -1,12 +1,14 @@
 //! What must hold for any bytes that others can write to us. Run by cargo-fuzz (`make fuzz`) and, with stable Rust, by
 //! core/tests/fuzz.rs. No target may panic but where something does not hold.
 
-use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::EXCERPT_CHARS;
-use snowflake_ids_core::serial::{self, Reset};
-use snowflake_ids_core::state::State;
-use snowflake_ids_core::wire::{Request, Response};
-use snowflake_ids_core::{Explain, Format, Layout, carry_over, hosts};
+use snowflake_ids_core::registry::hosts;
+use snowflake_ids_core::registry::wire::{Request, Response};
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::series::serial::{self, Reset};
+use snowflake_ids_core::server::carry_over;
+use snowflake_ids_core::server::state::State;
+use snowflake_ids_core::{Explain, Format, Layout};
 
 /// Something that reads bytes of others.
 pub struct Target {
@@ -209,7 +211,7 @@ fn serial_format(bytes: &[u8]) {
 fn tag(bytes: &[u8]) {
     match Tag::new(bytes) {
         Some(tag) => assert_eq!(tag.as_bytes(), bytes),
-        None => assert!(bytes.len() > snowflake_ids_core::definition::MAX_TAG_BYTES),
+        None => assert!(bytes.len() > snowflake_ids_core::sequence::definition::MAX_TAG_BYTES),
     }
     let _ = format!("{:?}", Tag::new(bytes));
 }

@@ -4,8 +4,8 @@ use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
 use crate::error::{EXCERPT_CHARS, Explain, Kind};
-use crate::privilege::{Action, Privilege};
-use crate::serial::FormatError;
+use crate::sequence::privilege::{Action, Privilege};
+use crate::series::serial::FormatError;
 
 /// Why there is no number, or no such series.
 #[expect(missing_docs, reason = "each message names its figures")]

@@ -1,7 +1,7 @@
 //! What has a sequence of its own.
 
 use super::limits::MAX_KEY_BYTES;
-use crate::length::{self, TooLong};
+use crate::error::{TooLong, check_length};
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Key {
     /// # Errors
     /// [`TooLong`].
     pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
-        length::check("key", bytes.len(), MAX_KEY_BYTES)?;
+        check_length("key", bytes.len(), MAX_KEY_BYTES)?;
         Ok(Self::Text(KeyText::from_slice(bytes)))
     }
 

@@ -1,13 +1,13 @@
 //! A server in memory, one process of it.
 
-use snowflake_ids_core::anchor::Reading;
-use snowflake_ids_core::issuer::{
+use snowflake_ids_core::generator::session::Caller;
+use snowflake_ids_core::registry::lease::{Lease, Policy};
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::issuer::{
     Clocks, Cluster, Host, Issuer, Issuing, Occupancy, Place, Settings, Shared, StateLock, StateStore,
 };
-use snowflake_ids_core::lease::{Lease, Policy};
-use snowflake_ids_core::session::Caller;
-use snowflake_ids_core::state::{Birth, DataDirectory, Identity, State};
-use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::server::state::{Birth, DataDirectory, Identity, State};
 use snowflake_ids_core::{ClockRollback, Layout, Rules, SequenceStart, UnixMicros};
 use std::cell::{Cell, RefCell, RefMut};
 use std::io;

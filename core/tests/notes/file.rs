@@ -2,7 +2,7 @@
 
 use super::chance::Chance;
 use super::process::{Pause, Wait};
-use snowflake_ids_core::carry_over_file::CarryOverFile;
+use snowflake_ids_core::server::carry_over_file::CarryOverFile;
 use std::cell::RefCell;
 use std::rc::Rc;
 

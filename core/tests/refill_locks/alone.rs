@@ -1,9 +1,9 @@
 //! A server that draws from no registry.
 
-use snowflake_ids_core::failover::Health;
-use snowflake_ids_core::registry_error::{Complaint, RegistryError};
-use snowflake_ids_core::registry_link::{RegistryLink, RegistryNotes, Site};
-use snowflake_ids_core::wire::{RequestBody, Response};
+use snowflake_ids_core::registry::error::{Complaint, RegistryError};
+use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::registry::link::{RegistryLink, RegistryNotes, Site};
+use snowflake_ids_core::registry::wire::{RequestBody, Response};
 use std::time::Duration;
 
 pub struct Alone;

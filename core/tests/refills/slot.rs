@@ -1,10 +1,10 @@
 //! A tag's place, in the memory of a test.
 
-use snowflake_ids_core::refill_worker::{TagSlot, Trouble};
-use snowflake_ids_core::request::Request;
-use snowflake_ids_core::reservation::Reserved;
-use snowflake_ids_core::segment::Segment;
-use snowflake_ids_core::step::{Pace, SlowStart};
+use snowflake_ids_core::sequence::request::Request;
+use snowflake_ids_core::sequence::reservation::Reserved;
+use snowflake_ids_core::sequence::segment::Segment;
+use snowflake_ids_core::sequence::step::{Pace, SlowStart};
+use snowflake_ids_core::worker::refill::{TagSlot, Trouble};
 use std::cell::Cell;
 use std::time::Duration;
 

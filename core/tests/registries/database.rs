@@ -2,16 +2,16 @@
 //! processes run, and after any of which this one may be gone.
 
 use super::world::{Env, TAGS, Tag, World};
-use snowflake_ids_core::definition::Definition;
-use snowflake_ids_core::directory;
-use snowflake_ids_core::refill_worker::{self, Received, TransactionError};
-use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::{Floor, Reserved, Share, Writer, may_lag};
-use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::serial::Format;
-use snowflake_ids_core::tag_registry::TagRegistry;
-use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
-use snowflake_ids_core::wire;
+use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::tags::TagRegistry;
+use snowflake_ids_core::registry::wire;
+use snowflake_ids_core::sequence::definition::Definition;
+use snowflake_ids_core::sequence::directory;
+use snowflake_ids_core::sequence::reservation::{Floor, Reserved, Share, Writer, may_lag};
+use snowflake_ids_core::sequence::segment::Period;
+use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::series::serial::Format;
+use snowflake_ids_core::worker::refill::{self, Received, TransactionError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -322,7 +322,7 @@ impl TagRows for Tx<'_> {
     }
 }
 
-impl refill_worker::Tables for Tx<'_> {
+impl refill::Tables for Tx<'_> {
     fn source(&mut self) -> Option<u32> {
         Some(SOURCE)
     }
@@ -411,7 +411,7 @@ impl TagRegistry for Tx<'_> {
 /// The database as a process of its server has it.
 pub struct Connected<'e>(pub &'e Env<'e>);
 
-impl<'e> refill_worker::Database for Connected<'e> {
+impl<'e> refill::Database for Connected<'e> {
     type Tables = Tx<'e>;
 
     fn transaction<T>(

@@ -2,7 +2,7 @@
 
 use super::world::TAGS;
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowflake_ids_core::definition::Range;
+use snowflake_ids_core::sequence::definition::Range;
 
 /// The node that issued an id, and when.
 type Taker = (usize, u64);

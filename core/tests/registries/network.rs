@@ -5,16 +5,16 @@ use super::node::Live;
 use super::registry::Trouble;
 use super::world::{Env, Event, Pid, SECOND, TAGS, World, registry_of};
 use serde_json::value::RawValue;
-use snowflake_ids_core::admission::{Admission, Way, admit};
-use snowflake_ids_core::failover::Health;
-use snowflake_ids_core::form::RELEASE;
-use snowflake_ids_core::handover::take_over;
-use snowflake_ids_core::registry_client::{Network, Options, Statement};
-use snowflake_ids_core::registry_error::{Complaint, ConnectionError, RegistryError};
-use snowflake_ids_core::registry_link::{RegistryNotes, Site};
-use snowflake_ids_core::reservation::Outcome;
-use snowflake_ids_core::tag_registry;
-use snowflake_ids_core::wire::{Request, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::registry::admission::{Admission, Way, admit};
+use snowflake_ids_core::registry::client::{Network, Options, Statement};
+use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError};
+use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::registry::handover::take_over;
+use snowflake_ids_core::registry::link::{RegistryNotes, Site};
+use snowflake_ids_core::registry::tags;
+use snowflake_ids_core::registry::wire::{Request, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::sequence::reservation::Outcome;
+use snowflake_ids_core::server::form::RELEASE;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -190,7 +190,7 @@ fn said(tx: &mut Tx<'_>, ask: RequestBody) -> Result<ResponseBody, Locked> {
         RequestBody::Tags { after } => ResponseBody::Tags(tx.page(after.as_deref())),
         RequestBody::Reserve(wants) => {
             let tags: Vec<usize> = wants.iter().map(|want| index(&want.tag)).collect();
-            let outcomes = tag_registry::reserve_all(tx, wants)?;
+            let outcomes = tags::reserve_all(tx, wants)?;
             tx.doubt(&tags, &outcomes);
             ResponseBody::Reserved(outcomes)
         }

@@ -3,18 +3,18 @@
 use super::database::{Connected, SOURCE, Store, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
-use snowflake_ids_core::carry_over::{InUse, Name, rest};
-use snowflake_ids_core::carry_over_file::{self, CarryOverFile, CarryOvers};
-use snowflake_ids_core::directory;
-use snowflake_ids_core::failover::Health;
-use snowflake_ids_core::refill_worker::{
+use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::sequence::directory;
+use snowflake_ids_core::sequence::request::{Answer, Request};
+use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached, Reserved};
+use snowflake_ids_core::sequence::segment::Segment;
+use snowflake_ids_core::sequence::step::{Pace, SlowStart};
+use snowflake_ids_core::server::carry_over::{InUse, Name, rest};
+use snowflake_ids_core::server::carry_over_file::{self, CarryOverFile, CarryOvers};
+use snowflake_ids_core::worker::refill::{
     Job, RefillHost, RefillWorker, Settings, SharedMemory, TagSlot, Trouble,
 };
-use snowflake_ids_core::registry_client::RegistryClient;
-use snowflake_ids_core::request::{Answer, Request};
-use snowflake_ids_core::reservation::{CarryOver, Floor, Reached, Reserved};
-use snowflake_ids_core::segment::Segment;
-use snowflake_ids_core::step::{Pace, SlowStart};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

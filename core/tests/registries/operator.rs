@@ -3,8 +3,8 @@
 use super::database::{DEFINITION, Line};
 use super::registry::Trouble;
 use super::world::{Event, SECOND, TAGS, World, registry_of};
-use snowflake_ids_core::reservation::Share;
-use snowflake_ids_core::wire::Stranger;
+use snowflake_ids_core::registry::wire::Stranger;
+use snowflake_ids_core::sequence::reservation::Share;
 
 /// How long it takes them to notice. Longer than an answer is waited for: what is on its way would not be known.
 const NOTICE: u64 = 14 * SECOND;

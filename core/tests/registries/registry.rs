@@ -2,7 +2,7 @@
 
 use super::database::Store;
 use super::world::World;
-use snowflake_ids_core::wire;
+use snowflake_ids_core::registry::wire;
 use std::collections::BTreeMap;
 
 /// What an operator has to mend, once it is noticed.

@@ -1,10 +1,10 @@
 //! Registries as an operator's session reaches them.
 
-use snowflake_ids_core::handover::Registries;
-use snowflake_ids_core::registry_client::{Block, Network, RegistryClient};
-use snowflake_ids_core::registry_error::RegistryError;
-use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::wire::{Registry, RequestBody, Response};
+use snowflake_ids_core::registry::client::{Block, Network, RegistryClient};
+use snowflake_ids_core::registry::error::RegistryError;
+use snowflake_ids_core::registry::handover::Registries;
+use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::wire::{Registry, RequestBody, Response};
 use std::time::Duration;
 
 /// Registries on other servers.

@@ -5,10 +5,12 @@ use super::event::Event;
 use super::host::Host;
 use super::lease_worker::renew;
 use super::registry::Registry;
-use snowflake_ids_core::issuer::Issuer;
-use snowflake_ids_core::lease_launch::{Action, Databases, End, Ended, Errand, Launch, Move, Named, Renewal};
-use snowflake_ids_core::lease_worker::{ANY, LeaseHost};
-use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::registry::lease_launch::{
+    Action, Databases, End, Ended, Errand, Launch, Move, Named, Renewal,
+};
+use snowflake_ids_core::registry::lease_worker::{ANY, LeaseHost};
+use snowflake_ids_core::sequence::request::Answer;
+use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{AcqRel, Release};

@@ -1,7 +1,7 @@
 //! What survives the end of the server, and what of it survives the end of the machine.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::state::{Birth, State, StateError};
+use snowflake_ids_core::server::state::{Birth, State, StateError};
 use std::rc::Rc;
 
 /// A file with a state.

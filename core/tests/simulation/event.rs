@@ -1,6 +1,6 @@
 //! What happens in a run, and where.
 
-use snowflake_ids_core::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_launch::Errand;
 use std::cmp::Ordering;
 
 /// When every run begins: some instant of 2026.

@@ -5,7 +5,7 @@ use super::event::{Event, Scope};
 use super::registry::Dump;
 use super::server::{EXPIRY, FORMER, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
-use snowflake_ids_core::lease_launch::Named;
+use snowflake_ids_core::registry::lease_launch::Named;
 use snowflake_ids_core::{ClockRollback, Layout, Position, UnixMicros};
 use std::rc::Rc;
 

@@ -9,16 +9,16 @@ use super::registry::{Locked, Registry, name};
 use super::server::{EXPIRY, FORMER, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::issuer::Issuer;
-use snowflake_ids_core::lease_launch::{Errand, Lapse, Named, Renewal};
-use snowflake_ids_core::lease_worker::{
+use snowflake_ids_core::registry::lease_launch::{Errand, Lapse, Named, Renewal};
+use snowflake_ids_core::registry::lease_worker::{
     Doubt, LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, LinkError, Other, Place, RegistryLink, Round,
 };
-use snowflake_ids_core::request;
-use snowflake_ids_core::wire::{
+use snowflake_ids_core::registry::wire::{
     self, LeaseError, Registry as Name, Request, RequestBody, Response, ResponseBody,
 };
-use snowflake_ids_core::worker_registry::bounded;
+use snowflake_ids_core::registry::worker_ids::bounded;
+use snowflake_ids_core::sequence::request;
+use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;

@@ -3,9 +3,9 @@
 use super::event::{Event, Scope};
 use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
-use snowflake_ids_core::lease::Policy;
-use snowflake_ids_core::lease_launch::Named;
-use snowflake_ids_core::state::StateError;
+use snowflake_ids_core::registry::lease::Policy;
+use snowflake_ids_core::registry::lease_launch::Named;
+use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
 

@@ -2,9 +2,9 @@
 //! locked wait for its end; what it wrote is seen by others after that. A process that ends rolls its transaction back.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::{Holder, Lease, Row};
-use snowflake_ids_core::wire::{Entry, Registry as Name, RequestBody, ResponseBody};
-use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
+use snowflake_ids_core::registry::lease::{Holder, Lease, Row};
+use snowflake_ids_core::registry::wire::{Entry, Registry as Name, RequestBody, ResponseBody};
+use snowflake_ids_core::registry::worker_ids::{self, Held, WorkerRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -125,12 +125,12 @@ impl Registry {
         let mut rows =
             Transaction { registry: self, stop, number, generation, written: BTreeMap::new(), timeline };
         let said = match ask {
-            RequestBody::Lease(wish) => ResponseBody::Leased(worker_registry::lease(&mut rows, wish, now)?),
+            RequestBody::Lease(wish) => ResponseBody::Leased(worker_ids::lease(&mut rows, wish, now)?),
             RequestBody::Renew { worker, token, entry } => {
-                ResponseBody::Renewed(worker_registry::renew(&mut rows, *worker, *token, entry, now)?)
+                ResponseBody::Renewed(worker_ids::renew(&mut rows, *worker, *token, entry, now)?)
             }
             RequestBody::Release { datacenter, worker, token, from } => {
-                worker_registry::release(&mut rows, *datacenter, *worker, *token, *from)?;
+                worker_ids::release(&mut rows, *datacenter, *worker, *token, *from)?;
                 ResponseBody::Released
             }
             other => panic!("a lease worker asks {other:?}"),

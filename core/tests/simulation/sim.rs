@@ -4,7 +4,7 @@ use super::chance::Chance;
 use super::event::{BEGIN, Event, Scope};
 use super::ledger::Ledger;
 use super::server::{SECOND, Server};
-use snowflake_ids_core::state::StateError;
+use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{Layout, Position, UnixMicros};
 use std::cell::{Cell, RefCell};
 

@@ -7,7 +7,7 @@ use super::server::{SECOND, Server};
 use super::world::World;
 use snowflake_ids_core::ClockRollback;
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::lease::Policy;
+use snowflake_ids_core::registry::lease::Policy;
 use std::collections::BTreeSet;
 
 /// How many times each is told, with other pauses in it.

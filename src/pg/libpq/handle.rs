@@ -3,8 +3,8 @@
 use super::ceiling::Ceiling;
 use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
 use pgrx::pg_sys;
-use snowflake_ids_core::registry_error::ConnectionError;
-use snowflake_ids_core::wire::{MAX_BYTES, said};
+use snowflake_ids_core::registry::error::ConnectionError;
+use snowflake_ids_core::registry::wire::{MAX_BYTES, said};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
 

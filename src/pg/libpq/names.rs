@@ -5,8 +5,8 @@
 //! touches nothing of the server's. Where no caller waits for it any more it ends by itself when the C library is done.
 
 use super::timeout::{Need, Timeout};
-use snowflake_ids_core::hosts::{self, Setting};
-use snowflake_ids_core::registry_error::ConnectionError;
+use snowflake_ids_core::registry::error::ConnectionError;
+use snowflake_ids_core::registry::hosts::{self, Setting};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;

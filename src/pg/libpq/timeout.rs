@@ -3,7 +3,7 @@
 use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};
 use pgrx::{check_for_interrupts, pg_sys};
-use snowflake_ids_core::registry_error::ConnectionError;
+use snowflake_ids_core::registry::error::ConnectionError;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 
 use super::time::{micros, since};
 use crate::pg::clock::uptime;
-use snowflake_ids_core::reservation::Reserved;
-use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::sequence::reservation::Reserved;
+use snowflake_ids_core::sequence::step::Pace;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 

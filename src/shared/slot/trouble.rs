@@ -1,6 +1,6 @@
 //! Why refills fail.
 
-pub use snowflake_ids_core::refill_worker::Trouble;
+pub use snowflake_ids_core::worker::refill::Trouble;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -13,12 +13,12 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
-use snowflake_ids_core::lease_launch::{
+use snowflake_ids_core::registry::lease_launch::{
     Action, BACKOFF, Databases, End, Ended, Errand, Lapse, Launch, Move, Named, Nowhere, Renewal,
 };
-use snowflake_ids_core::lease_worker::ANY;
-use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::registry::lease_worker::ANY;
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::state::Identity;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 

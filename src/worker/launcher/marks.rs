@@ -6,7 +6,7 @@ use crate::pg::report::{self, for_log};
 use crate::shared::generator::{Shared, shared};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::clock::human;
-use snowflake_ids_core::issuer::IssuerError;
+use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::shared::history::history;
 use crate::shared::segments::{Segments, segments};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::history::{self, Reading};
+use snowflake_ids_core::report::history::{self, Reading};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 

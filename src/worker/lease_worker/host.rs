@@ -8,10 +8,10 @@ use crate::shared::leases::Leases;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::Explain;
-use snowflake_ids_core::issuer::Compared;
-use snowflake_ids_core::lease::Lease;
-use snowflake_ids_core::lease_worker::{LeaseEvent, LeaseHost, LeaseSettings};
-use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::registry::lease::Lease;
+use snowflake_ids_core::registry::lease_worker::{LeaseEvent, LeaseHost, LeaseSettings};
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::issuer::Compared;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 

@@ -14,13 +14,14 @@ use crate::store::tables::WORKER_LEASE;
 use crate::worker::log;
 use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
+use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::error::ended;
-use snowflake_ids_core::lease_worker::{Doubt, LinkError, Other, Place, RegistryLink};
-use snowflake_ids_core::refill_worker::TransactionError;
-use snowflake_ids_core::registry_error::{RegistryError, Unregistered};
-use snowflake_ids_core::registry_link::{RegistryLink as _, RegistryNotes, Site};
-use snowflake_ids_core::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
-use snowflake_ids_core::{UnixMicros, failover};
+use snowflake_ids_core::registry::error::{RegistryError, Unregistered};
+use snowflake_ids_core::registry::failover;
+use snowflake_ids_core::registry::lease_worker::{Doubt, LinkError, Other, Place, RegistryLink};
+use snowflake_ids_core::registry::link::{RegistryLink as _, RegistryNotes, Site};
+use snowflake_ids_core::registry::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::worker::refill::TransactionError;
 use std::fmt;
 
 /// The way.

@@ -9,11 +9,11 @@ use crate::store::segment::Tables;
 use crate::store::tables::SEGMENT;
 use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::refill_worker::{self as core, Database, Received, TransactionError};
-use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::Reserved;
-use snowflake_ids_core::wire;
+use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::wire;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::Reserved;
+use snowflake_ids_core::worker::refill::{self as core, Database, Received, TransactionError};
 
 /// The database of this process.
 pub struct Here;

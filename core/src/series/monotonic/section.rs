@@ -3,7 +3,7 @@
 //! Numbers are counted in memory as **offsets**, from 1, from the section's **origin**: the number at an offset is
 //! `origin + offset * increment`.
 
-use crate::definition::Range;
+use crate::sequence::definition::Range;
 use crate::sync::{AtomicU64, Ordering};
 
 /// What all keys of a section share. It is opened, given ranges, shut and swept by one process at a time, which the caller sees to

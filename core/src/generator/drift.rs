@@ -1,0 +1,125 @@
+//! Ids that would run too far ahead of the wall clock, and every other reason why there are none.
+
+use crate::clock::{UnixMicros, human};
+use crate::error::{Explain, Kind};
+use crate::generator::rules::ClockRollback;
+use crate::ids::layout::TickError;
+use std::time::Duration;
+
+/// Why ids run ahead of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The clock was stepped back and is not yet where it was.
+    StepBack,
+    /// What the server had reserved before it ended without a clean stop is not over yet: ids begin above it.
+    Start,
+    /// Ids are taken faster than the ticks of the layout hold them.
+    Demand,
+}
+
+/// The next id would run too far ahead of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// What put the generator ahead.
+    pub cause: Cause,
+    /// How far the next id is ahead of the clock.
+    pub ahead: Duration,
+    /// How far it may be by `snowflake_ids.max_drift`.
+    pub max_drift: Duration,
+}
+
+impl Drift {
+    /// How long to sleep before the next try, given how much longer the call may wait; None to give up.
+    /// Where there was no step back, the clock only has to tick, and is waited for under either policy.
+    pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
+        if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
+            return None;
+        }
+        let excess = self.ahead.saturating_sub(self.max_drift);
+        Some(excess.max(Duration::from_micros(1)).min(left))
+    }
+}
+
+/// Why a generator gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GeneratorError {
+    /// Too far ahead of the clock.
+    #[error("{}", match .0.cause {
+        Cause::StepBack => "the clock is behind the ids already issued",
+        Cause::Start => "the time reserved earlier is not over yet",
+        Cause::Demand => "ids are requested faster than the layout provides them",
+    })]
+    Drift(Drift),
+    /// Nothing is reserved to issue from, or no longer: the high-water mark has to be raised first.
+    #[error("no ids are reserved")]
+    Unreserved,
+    /// The wall clock shows a time before the layout begins.
+    #[error("the clock is before the epoch of the layout")]
+    BeforeEpoch {
+        /// What the wall clock showed when the id was asked for.
+        at: UnixMicros,
+        /// The instant of the layout's tick 0.
+        epoch: UnixMicros,
+    },
+    /// The clock, or the next id, is behind the layout's last tick.
+    #[error("the time of the layout is used up")]
+    Exhausted {
+        /// The last instant that lies in one of the layout's ticks.
+        last: UnixMicros,
+    },
+}
+
+impl From<TickError> for GeneratorError {
+    #[cold]
+    fn from(error: TickError) -> Self {
+        match error {
+            TickError::BeforeEpoch { at, epoch } => Self::BeforeEpoch { at, epoch },
+            TickError::AfterLast { last, .. } => Self::Exhausted { last },
+        }
+    }
+}
+
+impl Explain for GeneratorError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Drift(Drift { cause: Cause::Start | Cause::Demand, .. }) => Kind::WaitedTooLong,
+            Self::Drift(_) | Self::BeforeEpoch { .. } => Kind::ClockBehind,
+            Self::Unreserved => Kind::NotReady,
+            Self::Exhausted { .. } => Kind::Exhausted,
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Drift(Drift { ahead, max_drift, .. }) => format!(
+                "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
+                human(*ahead),
+                human(*max_drift)
+            ),
+            Self::BeforeEpoch { at, epoch } => format!("The clock shows {at}; the layout begins at {epoch}."),
+            Self::Exhausted { last } => format!("The layout ends at {last}."),
+            Self::Unreserved => "The high-water mark was raised again and again, and not far enough.".into(),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
+                "Check the server's clock: ids go on by themselves once it has caught up. If it was ahead by \
+                 mistake and is right now, set snowflake_ids.clock_rollback to switch, or give the server \
+                 another snowflake_ids.worker_id."
+            }
+            Self::Drift(Drift { cause: Cause::Start, .. }) => {
+                "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift."
+            }
+            Self::Drift(_) => {
+                "Raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift, or use a layout with more \
+                 sequence bits."
+            }
+            Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",
+            Self::Unreserved => "Look at snowflake_ids.status and at the server's log.",
+            Self::Exhausted { .. } => "Use a layout with more ticks or a later epoch for new tables.",
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,194 @@
+//! What a call does until it has ids: it may wait.
+
+use super::error::SessionError;
+use crate::clock::{Clock, UnixMicros, human};
+use crate::generator::drift::{Cause, Drift, GeneratorError};
+use crate::generator::rules::{ClockRollback, Rules, SequenceStart};
+use crate::generator::snowflake::Taken;
+use crate::ids::layout::Layout;
+use crate::registry::wire::LeaseError;
+use crate::server::issuer::{Host, Issuer, IssuerError, Seat, Seated, Source as _};
+use crate::server::state::Identity;
+use std::time::Duration;
+
+/// How often one call has the mark raised. Each time is a time of `reserve` for all sessions.
+const MAX_PROVIDED: u32 = 1_000;
+
+/// How often one call tries to have another node issue: more than once, because other sessions may have been faster. Then
+/// it waits for the clock.
+const MAX_SWITCHES: u32 = 3;
+
+/// What a call that has to wait touches, beside what its issuer does.
+pub trait Caller: Host {
+    /// Counts ids that were taken.
+    fn count(&self, ids: u64);
+    /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
+    fn lease(&self, other: bool) -> Result<(), LeaseError>;
+    /// Why there was no lease when one was looked after last; None where there was one, or that is not known.
+    fn trouble(&self) -> Option<LeaseError>;
+    /// Has the launcher keep the mark ahead from now on.
+    fn call_launcher(&self);
+    /// What to do about a clock that was stepped back.
+    fn rollback(&self) -> ClockRollback;
+    /// How much longer this call may wait for the clock.
+    fn left(&self) -> Duration;
+    /// Waits.
+    fn sleep(&self, time: Duration);
+}
+
+/// The clock that ids follow.
+#[derive(Debug)]
+pub struct Believed<'a, H>(&'a Issuer<'a, H>);
+
+impl<H: Host> Clock for Believed<'_, H> {
+    fn now(&self) -> UnixMicros {
+        self.0.believed_now()
+    }
+}
+
+/// What a call got that may have waited.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited {
+    /// The positions.
+    pub taken: Taken,
+    /// The era that was before they were taken.
+    pub era: u64,
+    /// Where they are from.
+    pub seat: Seat,
+}
+
+/// Takes positions of a layout by the clock that can be believed, until there are some: gives it a place where it has none, has
+/// the mark raised, a worker id leased, or waits for the clock. `start` goes before the setting of where sequences start.
+/// They are taken by [`take`](super::take()), unless only some positions will do.
+///
+/// # Errors
+/// [`SessionError`].
+#[cold]
+pub fn wait_and_take<'a, H: Caller>(
+    issuer: &'a Issuer<'a, H>,
+    layout: &Layout,
+    start: Option<SequenceStart>,
+    take: impl Fn(&Seated<'_>, &Rules, &Believed<'a, H>) -> Result<Taken, GeneratorError>,
+) -> Result<Waited, SessionError> {
+    let (shared, host) = (issuer.shared, &issuer.host);
+    let (mut provided, mut switched) = (0, 0);
+    let mut seat = find_seat(issuer, layout)?;
+    loop {
+        let source = shared.seated(seat, layout);
+        let era = source.generator().era();
+        let rules = host.settings().rules;
+        let rules = Rules { start: start.unwrap_or(rules.start), ..rules };
+        let refusal = match take(&source, &rules, &Believed(issuer)) {
+            Ok(taken) => {
+                host.count(taken.positions.count());
+                return Ok(Waited { taken, era, seat });
+            }
+            Err(refusal) => refusal,
+        };
+        match refusal {
+            // What was provided may have been taken by others; but not again and again.
+            GeneratorError::Unreserved if provided < MAX_PROVIDED => {
+                seat = provide(issuer, layout)?;
+                provided += 1;
+            }
+            GeneratorError::Drift(drift) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
+                switch(issuer, seat, era)?;
+                switched += 1;
+            }
+            GeneratorError::Drift(drift) => {
+                let pause = drift.timeout(host.rollback(), host.left());
+                host.sleep(pause.ok_or_else(|| refused(issuer, refusal))?);
+            }
+            GeneratorError::Unreserved
+            | GeneratorError::BeforeEpoch { .. }
+            | GeneratorError::Exhausted { .. } => {
+                return Err(refused(issuer, refusal));
+            }
+        }
+    }
+}
+
+fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> SessionError {
+    let ahead = issuer.host.reading().wall.since(issuer.believed_now());
+    let hint = match refusal {
+        _ if !ahead.is_zero() => Some(format!(
+            "The clock jumped ahead by {} and is not followed. If it is right, SELECT \
+             snowflake_ids.clock_accept().",
+            human(ahead)
+        )),
+        GeneratorError::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
+            "Check the server's clock: ids go on by themselves once it has caught up. There is no other node to \
+             issue as, whose ids the clock has passed."
+                .into(),
+        ),
+        _ => None,
+    };
+    SessionError::Refused(refusal, hint)
+}
+
+/// Finds a place for a layout, with a worker id that fits it.
+fn find_seat<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, SessionError> {
+    with_lease(issuer, || issuer.seat(layout))
+}
+
+/// Has the mark raised, and a worker id leased where there is none.
+fn provide<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, SessionError> {
+    let seat = with_lease(issuer, || issuer.provide_in(layout))?;
+    // From now on it is the launcher that raises the mark.
+    issuer.host.call_launcher();
+    Ok(seat)
+}
+
+/// How often one call has a worker id leased for a place. The first lease may have been under way before this layout was known to
+/// need one that fits, and the next may be another session's.
+const MAX_LEASES: u32 = 3;
+
+/// Does something again where there was no worker id, or none that fits, and one was leased.
+fn with_lease<H: Caller>(
+    issuer: &Issuer<'_, H>,
+    work: impl Fn() -> Result<Seat, IssuerError>,
+) -> Result<Seat, SessionError> {
+    let (shared, host) = (issuer.shared, &issuer.host);
+    let mut done = work();
+    for _ in 0..MAX_LEASES {
+        let fits = match &done {
+            Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => true,
+            Err(error) if is_unfit(error) => false,
+            _ => return Ok(done?),
+        };
+        // Any role may call again and again: what others have their ids from is not to be kept busy by that.
+        if !fits && shared.is_vain(host.reading().since_boot) {
+            return host.trouble().map_or_else(|| Ok(done?), |trouble| Err(trouble.into()));
+        }
+        if let Err(error) = host.lease(false) {
+            if !fits {
+                shared.note_vain(host.reading().since_boot);
+            }
+            return Err(error.into());
+        }
+        done = work();
+    }
+    if done.as_ref().is_err_and(is_unfit) {
+        shared.note_vain(host.reading().since_boot);
+    }
+    Ok(done?)
+}
+
+/// Whether the worker id does not fit the layout, and another may.
+fn is_unfit(error: &IssuerError) -> bool {
+    matches!(error, IssuerError::NoRoom(no_room) if no_room.may_lease())
+}
+
+fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
+    drift.cause == Cause::StepBack && host.rollback() == ClockRollback::Switch
+}
+
+/// Has another node issue whose mark the clock has passed, if there is one.
+fn switch<H: Caller>(issuer: &Issuer<'_, H>, seat: Seat, era: u64) -> Result<(), SessionError> {
+    let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
+    if !issuer.switch_rollback_at(seat, era)? && leased {
+        // Where none is to be had, the clock is waited for.
+        drop(issuer.host.lease(true));
+    }
+    Ok(())
+}

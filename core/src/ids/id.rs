@@ -1,0 +1,145 @@
+//! From fields to ids and back, and the ids that bound an instant.
+
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
+use crate::ids::layout::{Field, Layout, TickError};
+use crate::ids::position::{NodeBits, Position, Tick};
+use serde::{Deserialize, Serialize};
+
+/// A node, which issues ids: the part of an id that no two generators of a system may share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Node {
+    /// 0 to the layout's largest datacenter.
+    pub datacenter: u32,
+    /// 0 to the layout's largest worker.
+    pub worker: u32,
+    /// 0 to the layout's largest rollback count.
+    pub rollback: u32,
+}
+
+/// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Decoded {
+    /// What was taken apart: 0 to the largest id of the layout.
+    pub id: u64,
+    /// The instant at which the id's tick begins.
+    pub timestamp: UnixMicros,
+    /// 0 to the layout's largest datacenter.
+    pub datacenter_id: u32,
+    /// 0 to the layout's largest worker.
+    pub worker_id: u32,
+    /// 0 to the layout's largest rollback count; 0 in a layout without one.
+    pub rollback: u32,
+    /// The number within the tick, 0 to the layout's largest sequence.
+    pub sequence: u32,
+}
+
+/// Why an id can't be made or taken apart.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// A negative id: no layout uses the sign.
+    #[error("id {id} is negative")]
+    Negative { id: i64 },
+    /// An id with more bits than the layout.
+    #[error("id {id} has bits beyond layout \"{layout}\"")]
+    Foreign { id: i64, layout: Layout },
+    /// A field's value beyond its width.
+    #[error("{field} {value} is out of range for layout \"{layout}\"")]
+    Field { field: Field, value: i64, layout: Layout },
+    /// An instant outside the layout.
+    #[error(transparent)]
+    Tick(#[from] TickError),
+}
+
+impl Explain for IdError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Negative { .. } => "Ids of every layout are 0 or more: the sign bit is never used.".into(),
+            Self::Foreign { layout, .. } => format!("The layout's largest id is {}.", layout.largest_id()),
+            Self::Field { field, layout, .. } => format!("It must be 0 to {}.", layout.max(*field)),
+            Self::Tick(error) => return error.detail(),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Foreign { .. } => Some("Name the layout that the id was made with.".into()),
+            _ => None,
+        }
+    }
+}
+
+impl Layout {
+    /// The node whose bits these are; None where they are no node's of this layout.
+    pub fn node_of(&self, node_bits: NodeBits) -> Option<Node> {
+        let decoded = self.decode(i64::try_from(node_bits.0).ok()?).ok()?;
+        let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
+        Some(Node { datacenter, worker, rollback })
+    }
+
+    /// The bits of a node in place, to be merged into every id it issues.
+    pub fn place(&self, node: Node) -> Result<NodeBits, IdError> {
+        let Node { datacenter, worker, rollback } = node;
+        self.check(Field::Datacenter, datacenter.into())?;
+        self.check(Field::Worker, worker.into())?;
+        self.check(Field::Rollback, rollback.into())?;
+        let widths = self.widths();
+        let identity = ((u64::from(datacenter) << widths.worker | u64::from(worker)) << widths.rollback)
+            | u64::from(rollback);
+        Ok(NodeBits(identity << self.node_shift()))
+    }
+
+    /// The tick, node and sequence that an id was made of.
+    pub fn decode(&self, id: i64) -> Result<Decoded, IdError> {
+        let bits = u64::try_from(id).map_err(|_| IdError::Negative { id })?;
+        if bits > self.largest_id() {
+            return Err(IdError::Foreign { id, layout: *self });
+        }
+        let part = |field| self.part(bits >> self.shift(field), field);
+        Ok(Decoded {
+            id: bits,
+            timestamp: self.instant(Tick(bits >> self.tick_shift())),
+            datacenter_id: part(Field::Datacenter),
+            worker_id: part(Field::Worker),
+            rollback: part(Field::Rollback),
+            sequence: part(Field::Sequence),
+        })
+    }
+
+    /// Makes an id of its parts: the exact reverse of [`Layout::decode`].
+    pub fn compose(&self, at: UnixMicros, node: Node, sequence: u32) -> Result<u64, IdError> {
+        let node_bits = self.place(node)?;
+        self.check(Field::Sequence, sequence.into())?;
+        let position = Position(self.first_of(self.tick(at)?).0 | u64::from(sequence));
+        Ok(self.id(position, node_bits))
+    }
+
+    /// The smallest id of the tick that an instant lies in: the lower bound of a search by time.
+    pub fn min_id(&self, at: UnixMicros) -> Result<u64, TickError> {
+        Ok(self.tick(at)?.0 << self.tick_shift())
+    }
+
+    /// The largest id of the tick that an instant lies in: the inclusive upper bound of a search by time.
+    pub fn max_id(&self, at: UnixMicros) -> Result<u64, TickError> {
+        Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
+    }
+
+    /// Checks that a value fits a field.
+    pub fn check(&self, field: Field, value: i64) -> Result<(), IdError> {
+        match u64::try_from(value) {
+            Ok(value) if value <= self.max(field) => Ok(()),
+            _ => Err(IdError::Field { field, value, layout: *self }),
+        }
+    }
+
+    /// The low bits that belong to a field, whose widths but for the ticks' are 31 bits or less.
+    #[allow(clippy::cast_possible_truncation, reason = "masked to 31 bits")]
+    fn part(&self, bits: u64, field: Field) -> u32 {
+        (bits & self.max(field)) as u32
+    }
+}

@@ -1,0 +1,200 @@
+//! What questions and answers may hold: any login with the role of nodes may have written a question, and any server
+//! that is where the registry should be an answer.
+
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind, excerpt};
+use crate::ids::layout::{Field, Layout};
+use crate::registry::lease::{Holder, capacity};
+use crate::registry::wire::{
+    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS,
+    MAX_TIMEOUT, MAX_WANTS, Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, cut,
+    said,
+};
+use crate::sequence::definition::check_tag;
+use crate::sequence::reservation::{Share, Wish};
+use std::time::Duration;
+
+/// The longest time that a setting takes.
+const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
+/// The highest number that a column takes.
+const MOST: u32 = i32::MAX.cast_unsigned();
+
+/// Why a question is not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// It is no question.
+    #[error("the request is not understood")]
+    Garbled(String),
+    /// Something in it is beyond what any server asks.
+    #[error("the request is out of bounds")]
+    OutOfBounds {
+        /// What.
+        field: &'static str,
+        /// What it may be.
+        bound: &'static str,
+    },
+}
+
+impl Explain for RequestError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Garbled(why) => format!("{}.", excerpt(why)),
+            Self::OutOfBounds { field, bound } => format!("Its {field} must be {bound}."),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("Install the same version of the extension on both servers.".to_owned())
+    }
+}
+
+/// What must hold of a field.
+fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), RequestError> {
+    if holds { Ok(()) } else { Err(RequestError::OutOfBounds { field, bound }) }
+}
+
+fn short(text: &str, field: &'static str) -> Result<(), RequestError> {
+    // No letter has more than four bytes: what is longer need not be counted.
+    let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
+    bound(holds, field, "255 characters or less")
+}
+
+/// Instants that the server's `timestamptz` and every calendar have.
+fn instant(at: UnixMicros, field: &'static str) -> Result<(), RequestError> {
+    const YEAR_1: i64 = -62_135_596_800_000_000;
+    const YEAR_9999: i64 = 253_370_764_800_000_000;
+    bound((YEAR_1..YEAR_9999).contains(&at.0), field, "between the years 1 and 9998")
+}
+
+fn time(time: Duration, field: &'static str) -> Result<(), RequestError> {
+    bound(time <= MAX_TIME, field, "68 years or less")
+}
+
+impl Request {
+    /// A question, understood and within bounds; None where it is of another version.
+    pub fn accept(text: &str) -> Result<Option<Self>, RequestError> {
+        let request = Self::from_text(text).map_err(|error| RequestError::Garbled(error.to_string()))?;
+        request.map(|request| request.check().map(|()| request)).transpose()
+    }
+
+    /// Whether it is within the bounds that every server keeps to.
+    ///
+    /// # Errors
+    /// [`RequestError::OutOfBounds`].
+    pub fn check(&self) -> Result<(), RequestError> {
+        if let Some(Registry { identity, .. }) = &self.registry {
+            short(identity, "registry")?;
+        }
+        bound(self.timeout <= MAX_TIMEOUT, "timeout", "15 minutes or less")?;
+        self.ask.check()
+    }
+}
+
+impl RequestBody {
+    fn check(&self) -> Result<(), RequestError> {
+        match self {
+            Self::Introduce | Self::ReserveNumbers(_) => Ok(()),
+            Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
+            Self::HandOver { rows, received, share } => {
+                bound(rows.len().max(received.len()) <= MAX_ROWS, "number of rows", "65536 or less")?;
+                received.iter().try_for_each(|received| is_tag(&received.tag))?;
+                share.map_or(Ok(()), is_share)
+            }
+            Self::Reserve(wants) => {
+                bound(wants.len() <= MAX_WANTS, "number of tags", "1024 or less")?;
+                wants.iter().try_for_each(ReserveRequest::check)
+            }
+            Self::Lease(wish) => wish.check(),
+            Self::Renew { worker, entry, .. } => {
+                let layout = entry.check()?;
+                bound(u64::from(*worker) <= layout.max(Field::Worker), "worker id", "one that the layout has")
+            }
+            Self::Release { datacenter, worker, from, .. } => {
+                bound((*datacenter).max(*worker) <= MOST, "worker id", "one that a layout has")?;
+                instant(*from, "release")
+            }
+        }
+    }
+}
+
+fn is_tag(tag: &str) -> Result<(), RequestError> {
+    let holds =
+        tag.len() <= crate::sequence::definition::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
+    bound(holds, "tag", "1 to 128 characters")
+}
+
+fn is_share(share: Share) -> Result<(), RequestError> {
+    let Share { index, of } = share;
+    bound((2..=MAX_REGISTRIES).contains(&of) && index < of, "share", "one of 2 to 1000 registries")
+}
+
+impl ReserveRequest {
+    fn check(&self) -> Result<(), RequestError> {
+        is_tag(&self.tag)?;
+        // What was left over, or received, is only compared with the row; a floor is by `Row::admit`.
+        let Wish { pace, lasted, target, prefetch, share, .. } = &self.wish;
+        bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
+        lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
+        time(*target, "target")?;
+        bound(*prefetch <= 100, "prefetch", "100 percent or less")?;
+        share.map_or(Ok(()), is_share)
+    }
+}
+
+impl Entry {
+    /// Gives the layout that it names.
+    fn check(&self) -> Result<Layout, RequestError> {
+        let Holder { timeline, host, port, directory, layout, .. } = &self.holder;
+        for (text, field) in [(host, "host"), (directory, "data directory"), (layout, "layout")] {
+            short(text, field)?;
+        }
+        bound(*timeline <= MOST, "timeline", "one that a server can be on")?;
+        bound(port.is_none_or(|port| (0..=65_535).contains(&port)), "port", "0 to 65535")?;
+        time(self.duration, "duration")?;
+        instant(self.now, "clock")?;
+        self.last.map_or(Ok(()), |last| instant(last, "last id"))?;
+        let bad = |_| RequestError::OutOfBounds { field: "layout", bound: "a layout of ids" };
+        let layout: Layout = layout.parse().map_err(bad)?;
+        let datacenter = u64::from(self.datacenter);
+        bound(datacenter <= layout.max(Field::Datacenter), "datacenter id", "one that the layout has")?;
+        Ok(layout)
+    }
+}
+
+impl LeaseRequest {
+    fn check(&self) -> Result<(), RequestError> {
+        let layout = self.entry.check()?;
+        bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
+        // Fewer where another layout that the server issues in has no room for all of them.
+        let some = 1..=capacity(&layout);
+        bound(some.contains(&self.capacity), "number of worker ids", "no more than the layout has")?;
+        bound(self.max_clock_skew <= MAX_TIME, "max_clock_skew", "68 years or less")
+    }
+}
+
+impl Response {
+    /// An answer, understood, and with texts that can be shown.
+    ///
+    /// # Errors
+    /// It is no answer; why, in words that can be shown.
+    pub fn accept(text: &str) -> Result<Self, String> {
+        let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
+        let identity = &mut answer.registry.identity;
+        *identity = cut(identity, MAX_TEXT_CHARS);
+        match &mut answer.said {
+            ResponseBody::Introduced { version } => *version = excerpt(version),
+            ResponseBody::HandedOver(Some((tag, _))) => *tag = cut(tag, MAX_TEXT_CHARS),
+            ResponseBody::Leased(Leased::None(LeaseError { message, detail, hint, holders })) => {
+                for text in [message, detail, hint, holders] {
+                    *text = said(text);
+                }
+            }
+            _ => {}
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,88 @@
+//! What sessions and the launcher ask of the lease worker, and what it tells them, in shared memory.
+
+use crate::clock::{UnixMicros, micros};
+use crate::registry::lease::until_renewal;
+use crate::sequence::request::Request;
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, Release},
+};
+use std::time::Duration;
+
+/// The requests.
+#[derive(Debug, Default)]
+pub struct LeaseRequests {
+    /// Requests to look after the lease.
+    pub request: Request,
+    /// Whether the lease is to be renewed, however far its end is. Stays until it was.
+    pub renew: AtomicBool,
+    /// The database that is to be the registry from now on, by its oid, or [`ANY`], until the launcher has seen it; else 0.
+    pub moved_to: AtomicU32,
+    /// The database whose wish to be the registry, or not to be it any more, was rolled back, until the launcher has seen
+    /// it; else 0.
+    pub stays: AtomicU32,
+    /// The token of a lease whose row was rolled back with the transaction that wrote it, until the launcher has seen it;
+    /// else 0.
+    pub taken_back: AtomicI64,
+    /// The era of the generator in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
+    /// none does.
+    behind: AtomicU64,
+    /// For how long the registry granted the lease when it was asked last, in microseconds, and when that was, by uptime; 0
+    /// where it is not known.
+    granted: AtomicU64,
+    granted_at: AtomicU64,
+}
+
+/// No database in particular.
+pub const ANY: u32 = u32::MAX;
+
+impl LeaseRequests {
+    /// Asks for a renewal, however far the end of the lease is. The launcher has to be called then.
+    pub fn ask_to_renew(&self) {
+        self.renew.store(true, Release);
+        self.request.ask();
+    }
+
+    /// Notes that a session has found the clock behind the ids of this era: another worker id is wanted.
+    pub fn want_another(&self, era: u64) {
+        self.behind.store(era + 1, Relaxed);
+    }
+
+    /// Whether another worker id is wanted in this era. One that was taken since has begun another.
+    pub fn is_another_wanted(&self, era: u64) -> bool {
+        self.behind.load(Relaxed) == era + 1
+    }
+
+    /// Whether there was another worker id or not: a session that still wants one asks again.
+    pub(super) fn forget_another(&self) {
+        self.behind.store(0, Relaxed);
+    }
+
+    /// Notes what the registry has just granted.
+    pub(super) fn granted(&self, until: UnixMicros, now: UnixMicros, uptime: Duration) {
+        self.granted.store(micros(until.since(now)), Relaxed);
+        self.granted_at.store(micros(uptime), Relaxed);
+    }
+
+    /// The time until a lease has to be renewed that ends then, where leases are asked for that are so long.
+    pub fn until_renewal(
+        &self,
+        until: UnixMicros,
+        now: UnixMicros,
+        asked: Duration,
+        uptime: Duration,
+    ) -> Duration {
+        let known = |at: &AtomicU64| Some(at.load(Relaxed)).filter(|at| *at != 0).map(Duration::from_micros);
+        let renewed = known(&self.granted_at).map(|at| uptime.saturating_sub(at));
+        until_renewal(until.since(now), asked, known(&self.granted), renewed)
+    }
+
+    /// For how long the lease is good from one renewal to the next, as far as is known, where leases are asked for that are
+    /// so long.
+    pub fn length(&self, asked: Duration) -> Duration {
+        match self.granted.load(Relaxed) {
+            0 => asked,
+            granted => asked.min(Duration::from_micros(granted)),
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What a registry answers about worker ids: it leases them, renews leases and takes worker ids back.
+//!
+//! Each answer is the work of one transaction on the rows of worker ids. A row is written only while it is locked and still
+//! says what the decision rests on: two servers that want the same worker id never both get it.
+
+use crate::clock::UnixMicros;
+use crate::error::{Explain, excerpt};
+use crate::guard::{Guard, holds};
+use crate::registry::lease::{Choice, Policy, Preferred, Row, Search, check_clock};
+use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
+use std::time::Duration;
+
+/// How many servers may come for a worker id at the same time.
+const CROWD: usize = 64;
+/// How many holders an error lists.
+const LISTED: usize = 20;
+/// How many worker ids one server has at most that are not free yet. It needs one, and another one after a failover, or
+/// whenever its clock is behind.
+const MAX_HELD: u64 = 64;
+
+/// The rows of worker ids, within one transaction. What is written becomes visible to others, and locks end, when that is
+/// committed.
+pub trait WorkerRows {
+    /// Why a statement failed.
+    type Error;
+
+    /// The highest worker id of the datacenter, and the latest time that another server told of whose lease has not ended.
+    fn overview(
+        &mut self,
+        entry: &Entry,
+        now: UnixMicros,
+    ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
+
+    /// How many worker ids of its datacenter this server has that are not free yet, but for those with these tokens.
+    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
+
+    /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
+    fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row>, Self::Error>;
+
+    /// Locks the row of a worker id, and gives it as it was committed last; None where there is none.
+    ///
+    /// # Errors
+    /// The statement failed, or the row was locked for too long.
+    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<Row>, Self::Error>;
+
+    /// Writes a row where there is none; whether there was none. A transaction that has just written one is waited for.
+    ///
+    /// # Errors
+    /// The statement failed, or that took too long.
+    fn insert(&mut self, row: &Row, entry: &Entry) -> Result<bool, Self::Error>;
+
+    /// Writes over a locked row.
+    fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), Self::Error>;
+
+    /// Notes in a locked row that its worker id was given back.
+    fn give_back(&mut self, datacenter: u32, row: &Row) -> Result<(), Self::Error>;
+
+    /// Until when worker ids may be, or were, in use that have no row, as a former registry leased them; None: that was never so.
+    fn wary_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
+
+    /// Notes that in the row of a worker id, if there is one.
+    fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), Self::Error>;
+
+    /// A random number.
+    fn random(&mut self) -> u32;
+
+    /// The first `limit` holders of worker ids from 0 to `last`.
+    fn holders(
+        &mut self,
+        datacenter: u32,
+        last: u32,
+        limit: usize,
+        now: UnixMicros,
+    ) -> Result<Vec<Held>, Self::Error>;
+
+    /// The timeline of the server that has the rows.
+    fn timeline(&self) -> u32;
+
+    /// Called between attempts, which others can make many: ends the work if it is to be ended.
+    fn check_for_interrupts(&self);
+}
+
+/// A worker id and its holder, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The worker id.
+    pub worker: u32,
+    /// The machine of its holder.
+    pub host: String,
+    /// The port that the holder listens on.
+    pub port: Option<i32>,
+    /// The end of the lease.
+    pub expiry: UnixMicros,
+}
+
+/// The request of another server, as far as that may decide: any role that may ask may have written it. `taken` gives
+/// the worker ids of a datacenter that this server has itself, for one with these tokens; `timeline` is the registry's, as is
+/// `longest`, the time that its leases last at most, with what clocks may differ by.
+pub fn bounded(
+    ask: RequestBody,
+    now: UnixMicros,
+    timeline: u32,
+    longest: Duration,
+    taken: impl FnOnce(u32, [Option<i64>; 2]) -> Vec<u32>,
+) -> RequestBody {
+    match ask {
+        RequestBody::Lease(mut wish) => {
+            bound(&mut wish.entry, now);
+            // It may have leased that one from a former registry of this place.
+            let asked = wish.preferred.take();
+            wish.preferred = asked.and_then(|asked| Preferred::kept(asked.worker, timeline, wish.capacity));
+            wish.former = wish.former.filter(|former| former.expiry > now);
+            wish.longest = longest;
+            wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)]);
+            RequestBody::Lease(wish)
+        }
+        RequestBody::Renew { worker, token, mut entry } => {
+            bound(&mut entry, now);
+            RequestBody::Renew { worker, token, entry }
+        }
+        // A lease that has ended has done so, whatever its holder says.
+        RequestBody::Release { datacenter, worker, token, from } => {
+            RequestBody::Release { datacenter, worker, token, from: from.max(now) }
+        }
+        other => other,
+    }
+}
+
+/// A time of the last id beyond the registry's clock would keep other servers from leasing anything, and a long lease would
+/// keep the worker id from them. It counts from the registry's clock.
+fn bound(entry: &mut Entry, now: UnixMicros) {
+    if holds(Guard::PeersBounded) {
+        entry.last = entry.last.map(|last| last.min(now));
+    }
+    entry.duration = entry.duration.min(MAX_LEASE);
+}
+
+/// Chooses a worker id and takes it; another one where others that came at the same time were faster. `now` is the registry's
+/// clock.
+///
+/// # Errors
+/// Those of the rows, and nothing is to be committed.
+pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) -> Result<Leased, R::Error> {
+    let LeaseRequest { entry, policy, capacity, .. } = wish;
+    let (highest, latest) = rows.overview(entry, now)?;
+    if let Err(skew) = check_clock(entry.now, now, latest, wish.max_clock_skew) {
+        let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
+        return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
+    }
+    let own = [wish.token, Some(entry.token)];
+    if rows.held(entry, own, now)? >= MAX_HELD {
+        return Ok(Leased::None(too_many_held()));
+    }
+    // Above all that there are is one that no server had: then there is no need to look at them.
+    let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
+    let above = above.filter(|_| *policy == Policy::Disposable);
+    let (timeline, random) = (rows.timeline(), rows.random());
+    let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
+    // Others may have leases of the former registry that end later than the one that is shown first. They were leased before that.
+    let noted = rows.wary_until()?;
+    let shown = wish.former.map(|_| now.plus(wish.longest)).filter(|_| noted.is_none());
+    let last_wary = shown.or(noted).filter(|_| holds(Guard::Wary));
+    let wary_until = last_wary.filter(|until| *until > now);
+    let mut except = wish.except.clone();
+    if holds(Guard::OwnWorkerTaken) {
+        except.extend(&wish.taken);
+    }
+    let search = Search {
+        policy: *policy,
+        own,
+        except: &except,
+        preferred: above.map_or(preferred, Preferred::from),
+        capacity: *capacity,
+        now,
+        wary: wary_until.map(|_| wish.former.map(|former| former.worker)),
+    };
+    for _ in 0..CROWD {
+        rows.check_for_interrupts();
+        let found = rows.rows(entry.datacenter, above.is_none() || wary_until.is_some(), own)?;
+        let leased = match search.choose(&found) {
+            Some(choice) => {
+                let taken = take(rows, &choice, entry, now)?;
+                taken.map(|expiry| Leased::Taken { choice: begun_after(choice, last_wary, wish), expiry })
+            }
+            None => Some(Leased::None(match wary_until {
+                Some(until) => wary(until),
+                None => none_free(rows, wish, preferred, now)?,
+            })),
+        };
+        let Some(leased) = leased else { continue };
+        if let Some((former, until)) = wish.former.zip(wary_until) {
+            rows.note_wary(entry.datacenter, former.worker, until)?;
+        }
+        return Ok(leased);
+    }
+    Ok(Leased::Missed)
+}
+
+/// A worker id that has no row may have been another's under a lease of a former registry: its holder begins when all of these have
+/// ended, unless it has it from there.
+fn begun_after(choice: Choice, last_wary: Option<UnixMicros>, wish: &LeaseRequest) -> Choice {
+    match (choice, last_wary) {
+        (Choice::New { worker }, Some(until)) if wish.former.is_none_or(|former| former.worker != worker) => {
+            Choice::Free(Row { worker, token: None, expiry: until, leased: until })
+        }
+        (choice, _) => choice,
+    }
+}
+
+/// A registry that was made anew cannot know what else the former one leased.
+fn wary(until: UnixMicros) -> LeaseError {
+    LeaseError::yet(
+        format!(
+            "The registry was made anew, and servers may issue ids under leases of the former one until {until}. Until then it leases \
+             to each the worker id that it has, and no other."
+        ),
+        "Have the servers of the former registry use this one, with snowflake_ids.use_registry, or stop them. When all are, SELECT \
+         snowflake_ids.worker_release_former() on the registry.",
+    )
+}
+
+/// What a row says of the server that it is newly leased to.
+fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> Row {
+    Row { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
+}
+
+/// Writes the row of the chosen worker id, and gives the end of the lease; None where it is not as it was seen any more.
+fn take<R: WorkerRows>(
+    rows: &mut R,
+    choice: &Choice,
+    entry: &Entry,
+    now: UnixMicros,
+) -> Result<Option<UnixMicros>, R::Error> {
+    let fresh = fresh(choice.worker(), entry, now);
+    if let Choice::New { .. } = choice {
+        return Ok(rows.insert(&fresh, entry)?.then_some(fresh.expiry));
+    }
+    let Some(found) = rows.lock(entry.datacenter, fresh.worker)? else { return Ok(None) };
+    let (unchanged, leased) = match choice {
+        // A renewal may have been on its way.
+        Choice::Own(seen) => (is_of(&found, seen.token, entry), found.leased),
+        Choice::Free(seen) => (found == *seen, fresh.leased.max(found.expiry)),
+        Choice::New { .. } => (false, fresh.leased),
+    };
+    if holds(Guard::CompareAndSwap) && !unchanged {
+        return Ok(None);
+    }
+    let row = Row { expiry: fresh.expiry.max(found.expiry), leased, ..fresh };
+    rows.update(&row, entry)?;
+    Ok(Some(row.expiry))
+}
+
+/// Whether a row has this token, or the entry's, by which it is known if an earlier answer was lost.
+fn is_of(row: &Row, token: Option<i64>, entry: &Entry) -> bool {
+    row.token.is_some() && (row.token == token || row.token == Some(entry.token))
+}
+
+/// Renews a lease and gives its end; None where the row is another server's now. A row that is gone is written again: the
+/// worker id is the server's until the end of the lease all the same. `now` is the registry's clock.
+///
+/// # Errors
+/// Those of the rows, and nothing is to be committed.
+pub fn renew<R: WorkerRows>(
+    rows: &mut R,
+    worker: u32,
+    token: i64,
+    entry: &Entry,
+    now: UnixMicros,
+) -> Result<Option<UnixMicros>, R::Error> {
+    let fresh = fresh(worker, entry, now);
+    let mut found = rows.lock(entry.datacenter, worker)?;
+    if found.is_none() {
+        if rows.insert(&fresh, entry)? {
+            return Ok(Some(fresh.expiry));
+        }
+        found = rows.lock(entry.datacenter, worker)?;
+    }
+    let Some(found) = found.filter(|found| is_of(found, Some(token), entry)) else { return Ok(None) };
+    let row = Row { expiry: fresh.expiry.max(found.expiry), leased: found.leased, ..fresh };
+    rows.update(&row, entry)?;
+    Ok(Some(row.expiry))
+}
+
+/// Takes a worker id back that has this token: another server may have it from an instant on.
+///
+/// # Errors
+/// Those of the rows, and nothing is to be committed.
+pub fn release<R: WorkerRows>(
+    rows: &mut R,
+    datacenter: u32,
+    worker: u32,
+    token: i64,
+    from: UnixMicros,
+) -> Result<(), R::Error> {
+    match rows.lock(datacenter, worker)?.filter(|found| found.token == Some(token)) {
+        Some(found) => {
+            rows.give_back(datacenter, &Row { token: None, expiry: found.expiry.min(from), ..found })
+        }
+        None => Ok(()),
+    }
+}
+
+/// There is no free worker id: why, what to do, and which servers have them.
+fn none_free<R: WorkerRows>(
+    rows: &mut R,
+    wish: &LeaseRequest,
+    preferred: Preferred,
+    now: UnixMicros,
+) -> Result<LeaseError, R::Error> {
+    let (datacenter, capacity) = (wish.entry.datacenter, wish.capacity);
+    let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
+    let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
+                    choose a snowflake_ids.layout with more worker bits.";
+    let more = |count: usize| if count < LISTED { "" } else { ", ..." };
+    if preferred.only {
+        let (share, shares) = (preferred.share(), preferred.shares);
+        let usable: Vec<String> =
+            preferred.of_share(capacity).take(LISTED).map(|worker| worker.to_string()).collect();
+        let few = format!(
+            "This server, whose registry is its own, may use those that leave {share} when divided by {shares}"
+        );
+        if usable.is_empty() {
+            detail = format!("{detail} {few}, and none of these does.");
+            hint = "Use layouts with more worker bits, or set snowflake_ids.worker_id to a number that no other server \
+                    has.";
+        } else {
+            detail = format!("{detail} {few}: {}{}.", usable.join(", "), more(usable.len()));
+        }
+    }
+    if wish.policy == Policy::Disposable {
+        detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
+        hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
+                with more worker bits.";
+    }
+    if let [first, ..] = wish.taken.as_slice() {
+        detail = format!("{detail} The registry's own server issues ids as {first}.");
+    }
+    if !wish.except.is_empty() {
+        let except: Vec<String> = wish.except.iter().take(LISTED).map(u32::to_string).collect();
+        let more = more(except.len());
+        detail =
+            format!("{detail} The clock has not passed the ids issued here as {}{more}.", except.join(", "));
+    }
+    let holders: Vec<String> =
+        rows.holders(datacenter, capacity - 1, LISTED, now)?.iter().map(Held::to_text).collect();
+    let holders = match holders.as_slice() {
+        [] => String::new(),
+        holders => format!("Leased are: {}{}.", holders.join(", "), more(holders.len())),
+    };
+    Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
+}
+
+impl Held {
+    fn to_text(&self) -> String {
+        let port = self.port.map(|port| format!(" port {port}")).unwrap_or_default();
+        format!("{} by {}{port} until {}", self.worker, excerpt(&self.host), self.expiry)
+    }
+}
+
+/// A server that leases one after the other would leave none for others.
+fn too_many_held() -> LeaseError {
+    LeaseError::yet(
+        format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),
+        "See why it takes one after the other. On the registry, give those that it does not use back with SELECT \
+         snowflake_ids.worker_release(worker_id, datacenter_id).",
+    )
+}
+
+/// A message as the sentence that a DETAIL is.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

@@ -1,0 +1,11 @@
+//! What is told of the server.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`page`] | the status page |
+//! | [`history`] | what the server did lately |
+//! | [`progress`] | how far long calls have come |
+
+pub mod history;
+pub mod page;
+pub mod progress;

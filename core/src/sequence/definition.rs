@@ -1,0 +1,172 @@
+//! The terms on which a tag gives out ids: which numbers are ids, which of them are still to be had, and
+//! how long those will last.
+//!
+//! The ids of a tag are the numbers from `start` to `max_value` that leave `remainder` when divided by
+//! `increment`, so that registries which know nothing of each other can serve one tag. All that is durable
+//! about them is `max_id`: everything up to it counts as issued.
+
+mod error;
+pub mod limits;
+
+pub use error::{DefinitionError, Exhausted, TagError};
+pub use limits::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
+
+use crate::clock::YEAR_MICROS;
+use crate::sequence::step::Bounds;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A forecast reaches no further, in microseconds: 10,000 years.
+const MAX_FORECAST: u128 = 10_000 * YEAR_MICROS.unsigned_abs() as u128;
+
+/// A tag's row, as far as its ids go. Any values are safe to calculate with; [`Definition::check`] says whether
+/// they make sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The highest id reserved, or a number below `start` before the first: -1 or more.
+    pub max_id: i64,
+    /// The lowest number that may be an id: 0 or more.
+    pub start: i64,
+    /// Ids of the smallest segment: 1 to `max_step`.
+    pub step: i64,
+    /// Ids of the largest segment: 1 to [`MAX_STEP`].
+    pub max_step: i64,
+    /// From one id to the next: 1 to [`MAX_STEP`].
+    pub increment: i64,
+    /// What an id leaves when divided by `increment`: 0 to `increment - 1`.
+    pub remainder: i64,
+    /// The highest number that may be an id: `start` or more.
+    pub max_value: i64,
+}
+
+impl Definition {
+    /// Whether a tag can live with these terms.
+    pub fn check(&self) -> Result<(), DefinitionError> {
+        let Self { max_id, start, step, max_step, increment, remainder, max_value } = *self;
+        if !(1..=MAX_STEP).contains(&max_step) {
+            Err(DefinitionError::MaxStep { max_step })
+        } else if !(1..=max_step).contains(&step) {
+            Err(DefinitionError::Step { step, max_step })
+        } else if !(1..=MAX_STEP).contains(&increment) {
+            Err(DefinitionError::Increment { increment })
+        } else if !(0..increment).contains(&remainder) {
+            Err(DefinitionError::Remainder { remainder, increment })
+        } else if start < 0 {
+            Err(DefinitionError::Start { start })
+        } else if max_id < -1 {
+            Err(DefinitionError::MaxId { max_id })
+        } else if max_value < start {
+            Err(DefinitionError::MaxValue { max_value, start })
+        } else if self.first_after(-1).is_none() {
+            Err(DefinitionError::NoId { start, max_value, increment, remainder })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The lowest id above a number, whether reserved or not; None when there is none up to `max_value`.
+    pub fn first_after(&self, id: i64) -> Option<i64> {
+        // In 128 bits nothing here can overflow.
+        let from = (i128::from(id) + 1).max(self.start.into());
+        let first = from + (i128::from(self.remainder) - from).rem_euclid(self.increment.max(1).into());
+        i64::try_from(first).ok().filter(|first| *first <= self.max_value)
+    }
+
+    /// The next ids after the highest reserved: `want`, or as many as there are; one where `want` is 0. They
+    /// are the caller's once a row with their last id as `max_id` is durable.
+    pub fn reserve(&self, want: u32) -> Result<Range, Exhausted> {
+        let first = self.first_after(self.max_id).ok_or(Exhausted { max_value: self.max_value })?;
+        let count = u32::try_from(self.count_from(first)).unwrap_or(u32::MAX).min(want.max(1));
+        Ok(Range { first, count, increment: self.increment.max(1) })
+    }
+
+    /// How many ids there are above a number.
+    pub fn left_after(&self, id: i64) -> u64 {
+        self.first_after(id).map_or(0, |first| self.count_from(first))
+    }
+
+    /// How many ids there are from an id on, itself included.
+    fn count_from(&self, first: i64) -> u64 {
+        (self.max_value.abs_diff(first) / self.increment.max(1).unsigned_abs()).saturating_add(1)
+    }
+
+    /// The terms of a new period: no id of it is reserved.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        Self { max_id: self.start.saturating_sub(1), ..*self }
+    }
+
+    /// The terms after a promotion: what the former primary may have reserved without its standby knowing is passed over.
+    /// That is as much as two buffers hold, the largest segment twice, but no more than half of what is left.
+    #[must_use]
+    pub fn skipped_ahead(&self) -> Self {
+        let left = self.left_after(self.max_id);
+        let skipped = (2 * self.max_step.clamp(1, MAX_STEP).unsigned_abs()).min(left / 2);
+        let last = self.first_after(self.max_id).filter(|_| skipped > 0).and_then(|first| {
+            let distance = i64::try_from(skipped - 1).ok()?.checked_mul(self.increment.max(1))?;
+            first.checked_add(distance)
+        });
+        Self { max_id: last.unwrap_or(self.max_id), ..*self }
+    }
+
+    /// How small and how large segments may be.
+    pub fn bounds(&self) -> Bounds {
+        let ids = |step: i64| u32::try_from(step.clamp(1, MAX_STEP)).unwrap_or(1);
+        Bounds { min: ids(self.step), max: ids(self.max_step) }
+    }
+}
+
+/// Ids that belong to one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The id that is handed out first: the lowest, as `increment` is above 0.
+    pub first: i64,
+    /// How many there are: 1 or more.
+    pub count: u32,
+    /// From one id to the next: 1 or more.
+    pub increment: i64,
+}
+
+impl Range {
+    /// The id at an offset below `count`. A number beyond the range is no id.
+    #[inline]
+    pub const fn at(&self, offset: u32) -> i64 {
+        self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
+    }
+
+    /// Whether each of its ids is one: whether the last one fits into a bigint.
+    pub(crate) fn is_representable(&self) -> bool {
+        let steps = i64::from(self.count.saturating_sub(1));
+        self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()
+    }
+
+    /// Whether another range goes on where this one ends, in the same steps.
+    pub const fn is_followed_by(&self, next: &Self) -> bool {
+        self.increment == next.increment && self.at(self.count) == next.first
+    }
+
+    /// The id that is handed out last; `first` for a range of none.
+    pub const fn last(&self) -> i64 {
+        self.at(self.count.saturating_sub(1))
+    }
+}
+
+/// Whether a tag may have this many characters.
+///
+/// # Errors
+/// [`TagError`] for none and for more than [`MAX_TAG_CHARS`].
+pub const fn check_tag(chars: usize) -> Result<(), TagError> {
+    match chars {
+        0 => Err(TagError::Empty),
+        1..=MAX_TAG_CHARS => Ok(()),
+        _ => Err(TagError::TooLong { chars }),
+    }
+}
+
+/// How long `left` ids last at the pace of `issued` ids in `over`, to the microsecond. None without a pace
+/// to go by, and beyond 10,000 years.
+pub fn forecast(left: u64, issued: u64, over: Duration) -> Option<Duration> {
+    let over = Some(over.as_micros()).filter(|over| *over > 0)?;
+    let micros = over.checked_mul(left.into())?.checked_div(issued.into())?;
+    u64::try_from(micros).ok().filter(|_| micros <= MAX_FORECAST).map(Duration::from_micros)
+}

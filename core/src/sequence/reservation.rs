@@ -1,0 +1,492 @@
+//! Reserving the next ids of a tag: what a server wishes for, and what comes of it, given the tag's row.
+//!
+//! The row may be in the server's own tables or in those of a registry that many servers share. Either way the
+//! ids are the server's once the row that this gives is durable.
+
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::sequence::definition::{Definition, Exhausted, MAX_STEP, Range};
+use crate::sequence::segment::{Period, Supply};
+use crate::sequence::step::Pace;
+use crate::series::serial::{Format, Reset};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A tag's row, as it is when it is locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it says of its ids, in the period that is now.
+    pub definition: Definition,
+    /// That period.
+    pub period: Period,
+    /// How numbers are written.
+    pub format: String,
+    /// Another random number after each write of the row: of two histories of it, as after a restore, no two states are
+    /// taken for one.
+    pub version: i64,
+    /// Another random number after the tag was created, or forced back to ids that were handed out.
+    pub life: i64,
+}
+
+/// What the next reservation follows from, beside the row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Ids that were left over when the server stopped: rather than new ones.
+    pub carry_over: Option<CarryOver>,
+    /// The pace of the last reservation.
+    pub pace: Pace,
+    /// The time since then.
+    pub lasted: Option<Duration>,
+    /// How long a segment should last.
+    pub target: Duration,
+    /// Whether a caller had to wait of late.
+    pub hungry: bool,
+    /// The share of a segment, in percent, at which the next is fetched.
+    pub prefetch: u8,
+    /// How far the server has handed out ids that the row does not know of.
+    pub floor: Option<Reached>,
+    /// How far it has received ids of this registry: a row that is behind this has been set back.
+    pub received: Option<Reached>,
+    /// Which of several registries this one is; None where there is one.
+    pub share: Option<Share>,
+    /// The most ids to reserve, of a tag that starts slowly. Registries of former versions don't know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
+    /// The server's clock, where it asks a registry: the row must not come to a period that the server would not believe.
+    /// Versions before 0.2.1 do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<UnixMicros>,
+}
+
+/// How far a tag has come: the first day of the period, in days since 1970, and the highest id. 0 and the id where the
+/// tag is not dated.
+pub type Reached = (i32, i64);
+
+/// The highest id that a transaction gave out by itself, of a row whose change it may roll back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// The life of the tag that it counts in. In others the ids are another tag's, or its owner wants them again.
+    pub life: i64,
+    /// The first day of the period, as of [`Reached`].
+    pub day: i32,
+    /// The id.
+    pub id: i64,
+}
+
+impl Floor {
+    /// How far the tag has come by it.
+    pub fn reached(&self) -> Reached {
+        (self.day, self.id)
+    }
+
+    /// What is to be noted of this one and what is noted already. The life of this one is the one that the row is in for all
+    /// others: what was noted of another one is of no use any more.
+    #[must_use]
+    pub fn beside(self, noted: Option<Self>) -> Self {
+        let is_higher = |noted: &Self| noted.life == self.life && noted.reached() >= self.reached();
+        noted.filter(is_higher).unwrap_or(self)
+    }
+}
+
+/// Which cluster wrote a row last, by its identifier, and on which timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// The cluster.
+    pub cluster: Option<i64>,
+    /// The timeline.
+    pub timeline: Option<i32>,
+}
+
+/// Whether a row may lag behind what a former primary has reserved: it was written on an earlier timeline than this cluster
+/// is on now. One of another cluster, as after an upgrade, was here from this one's first timeline on.
+pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
+    /// The one that a cluster begins with.
+    const FIRST: i32 = 1;
+    let Some(written) = row.timeline else { return false };
+    let written = if row.cluster == Some(cluster) { written } else { FIRST };
+    written < timeline
+}
+
+/// Ids of a tag that were reserved, and that no session got.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarryOver {
+    /// The row's version after the last reservation.
+    pub version: i64,
+    /// The first day of the period that they count in; None where the tag is not dated.
+    pub day: Option<i32>,
+    /// The ids.
+    #[serde(flatten)]
+    pub range: Range,
+}
+
+impl CarryOver {
+    /// The ids, if the row still stands where it stood, on the same terms.
+    fn if_current(&self, row: &Row) -> Option<Range> {
+        let Range { first, count, increment } = self.range;
+        let same = self.version == row.version
+            && self.day == row.period.dated()
+            && self.range.last() == row.definition.max_id
+            && increment == row.definition.increment
+            && row.definition.first_after(first.saturating_sub(1)) == Some(first);
+        (same && count > 0).then_some(self.range)
+    }
+}
+
+/// One of several registries that serve the same tags, as Tinyid and TDDL have it. Each serves the ids that leave its
+/// own remainder, so that no two of them can serve the same id, even if neither is ever compared with the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Which one, from 0.
+    pub index: u32,
+    /// Of how many: 2 or more.
+    pub of: u32,
+}
+
+impl Share {
+    /// Whether all ids that leave this remainder when divided by this increment are of this share.
+    pub fn holds(self, increment: i64, remainder: i64) -> bool {
+        let of = i64::from(self.of.max(1));
+        increment > 0 && increment % of == 0 && remainder % of == i64::from(self.index)
+    }
+}
+
+/// What came of a wish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Ids, which may be handed out when the row is durable.
+    Reserved(Reserved),
+    /// Another transaction has the row locked.
+    Locked,
+    /// There is no such tag.
+    Unknown,
+    /// There are no ids left.
+    Exhausted(Exhausted),
+    /// The row must not be used.
+    Unfit(Unfit),
+    /// What another server says of it makes no sense, and why. Never sent.
+    #[serde(skip)]
+    Garbled(String),
+}
+
+/// Why a row must not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unfit {
+    /// It is behind what was received from it: the registry was set back to an earlier state.
+    SetBack {
+        /// The highest id received.
+        received: i64,
+        /// The highest that the row knows of.
+        max_id: i64,
+        /// Whether the one received is of a later period.
+        later: bool,
+    },
+    /// It starts over at other times than the tag that was handed over to it.
+    Period {
+        /// Whether it does so at all.
+        dated: bool,
+    },
+    /// It starts over where the ids that were received from it did not, or the other way round: numbers that were received
+    /// would come again.
+    Redated {
+        /// Whether it does so now.
+        dated: bool,
+    },
+    /// There is none any more, though ids were received of it: made anew, it would give them to others again.
+    Dropped {
+        /// The highest id received.
+        received: i64,
+    },
+    /// It is so far behind what the server says that it has handed out that no server can be.
+    Floor {
+        /// How far the server says that it is.
+        floor: i64,
+        /// The highest that the row knows of.
+        max_id: i64,
+    },
+    /// Its period is far from the server's clock.
+    Clock {
+        /// The first day of the period.
+        day: i32,
+        /// The server's clock.
+        clock: UnixMicros,
+    },
+    /// Its ids are not those of this one of several registries.
+    Share {
+        /// Which it is.
+        share: Share,
+        /// From one id to the next, as it is.
+        increment: i64,
+        /// What ids leave, as it is.
+        remainder: i64,
+    },
+}
+
+impl Unfit {
+    /// The figures.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::SetBack { received, later: true, .. } => {
+                format!("Ids of a later period were received from it before, up to {received}.")
+            }
+            Self::SetBack { received, max_id, .. } => {
+                format!(
+                    "Ids up to {received} were received from it before, and its row knows of ids up to {max_id}."
+                )
+            }
+            Self::Period { dated: true } => {
+                "It starts over each day, month or year; here the tag does not, or at other times.".to_owned()
+            }
+            Self::Period { dated: false } => "It never starts over; here the tag does.".to_owned(),
+            Self::Redated { dated: true } => {
+                "It starts over each day, month or year now; when ids were received from it before, it did not."
+                    .to_owned()
+            }
+            Self::Redated { dated: false } => {
+                "It does not start over any more; when ids were received from it before, it did.".to_owned()
+            }
+            Self::Dropped { received } => {
+                format!("It is gone; ids up to {received} were received from it before.")
+            }
+            Self::Floor { floor, max_id } => format!(
+                "This server has handed out ids up to {floor}, and its row knows of ids up to {max_id}: more lies \
+                 between them than two segments hold."
+            ),
+            Self::Clock { day, clock } => format!(
+                "Its period begins at {}, and the clock of this server shows {clock}.",
+                UnixMicros::of_day(*day)
+            ),
+            Self::Share { share: Share { index, of }, increment, remainder } => format!(
+                "It is the one at place {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
+                 row has increment {increment} and remainder {remainder}."
+            ),
+        }
+    }
+
+    /// The way out.
+    pub fn hint(&self, tag: &str) -> String {
+        let tag = tag.replace('\'', "''");
+        match self {
+            Self::SetBack { .. } => format!(
+                "It was set back, as by a restore. There, SELECT snowflake_ids.segment_raise('{tag}', id) with the \
+                 highest id that any server may have got."
+            ),
+            Self::Period { .. } => {
+                "Use another tag here, or drop this one here or there if no column takes ids from it."
+                    .to_owned()
+            }
+            Self::Redated { .. } => format!(
+                "Where that is meant, and numbers may come again: here, DELETE FROM snowflake_ids.received WHERE tag = \
+                 '{tag}'. Else use another tag."
+            ),
+            Self::Dropped { .. } => format!(
+                "There, SELECT snowflake_ids.segment_create('{tag}', start => id) with an id above all that any server \
+                 may have got. Where it was dropped on purpose, and numbers may come again: here, DELETE FROM \
+                 snowflake_ids.received WHERE tag = '{tag}'."
+            ),
+            Self::Floor { floor, .. } => {
+                format!("There, SELECT snowflake_ids.segment_raise('{tag}', {floor}).")
+            }
+            Self::Clock { .. } => format!(
+                "Set the clock right that is wrong: ids go on by themselves then. Where the registry's row has come to a \
+                 period that has not begun: there, SELECT snowflake_ids.segment_set('{tag}', id, true) with the highest \
+                 id that any server may have got in the present one."
+            ),
+            Self::Share { share: Share { index, of }, .. } => format!(
+                "There, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
+            ),
+        }
+    }
+}
+
+/// Ids that were reserved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// The ids.
+    pub supply: Supply,
+    /// The pace that their number follows from.
+    pub pace: Pace,
+    /// How many the row has left.
+    pub left: u64,
+    /// The row's largest id.
+    pub max_value: i64,
+    /// The row's version since.
+    pub version: i64,
+    /// How numbers are written.
+    pub format: String,
+}
+
+impl Reserved {
+    /// How far the tag has come with these.
+    pub fn reached(&self) -> Reached {
+        (self.supply.period.day, self.supply.range.last())
+    }
+
+    /// Whether this can be what was wished for, at the registry's clock and at ours: what another server says is not
+    /// believed blindly.
+    pub fn check(&self, wish: &Wish, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
+        let Supply { range, period, prefetch_at } = self.supply;
+        let Range { first, count, increment } = range;
+        let sane = 1..=MAX_STEP;
+        let last = increment.checked_mul(i64::from(count) - 1).and_then(|length| first.checked_add(length));
+        if !sane.contains(&i64::from(count)) || !sane.contains(&increment) || prefetch_at > count {
+            Err("a number of ids that none could be")
+        } else if first < 0 || last.is_none_or(|last| last > self.max_value) {
+            Err("ids that none could be")
+        } else if !self.pace.is_sane() {
+            Err("a pace that none could be")
+        } else if wish.received.is_some_and(|(day, _)| (day != 0) != period.dated().is_some()) {
+            Err("ids of a tag that starts over where it did not before, or the other way round")
+        } else if period.until.plus(MIDNIGHT) <= clock
+            || period.dated().is_some_and(|_| !is_near(period, here))
+        {
+            Err("ids of a period that is over, or not yet, or none")
+        } else if !is_format(&self.format, period.dated().is_some()) {
+            Err("a format that none could be")
+        } else if wish.share.is_some_and(|share| !share.holds(increment, first % increment.max(1))) {
+            Err("ids of another registry")
+        } else if self.repeats(wish) {
+            Err("ids that were received before")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn repeats(&self, wish: &Wish) -> bool {
+        let Supply { range, period, .. } = self.supply;
+        let left =
+            wish.carry_over.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
+        !left && wish.received.is_some_and(|received| received >= (period.day, range.first))
+    }
+}
+
+/// How long an answer may take at the end of a period.
+const MIDNIGHT: Duration = Duration::from_mins(1);
+
+/// How far a period may lie from our clock, and how much longer than a year it may be: clocks differ, and
+/// days begin and end elsewhere than in Greenwich.
+const DAY: Duration = Duration::from_hours(24);
+
+/// Whether a dated period can be the present one.
+fn is_near(period: Period, now: UnixMicros) -> bool {
+    let begins = UnixMicros::of_day(period.day);
+    begins <= now.plus(DAY)
+        && now <= period.until.plus(DAY)
+        && begins <= period.until
+        && period.until.since(begins) <= 367 * DAY
+}
+
+/// Whether numbers of a tag that starts over, or does not, can be written so.
+fn is_format(text: &str, dated: bool) -> bool {
+    let resets: &[Option<Reset>] = if dated { &Reset::ALL.map(Some) } else { &[None] };
+    !text.chars().any(char::is_control) && resets.iter().any(|reset| Format::parse(text, *reset).is_ok())
+}
+
+impl Wish {
+    /// What is to be said where there is no row, and one is to be made if that may be; None: it may.
+    pub fn unfit_to_create(&self) -> Option<Unfit> {
+        Row::unfit_since(None, self.received?)
+    }
+}
+
+impl Row {
+    /// How far the tag has come by a floor, if that is of its present life.
+    pub fn floor(&self, noted: Option<Floor>) -> Option<Reached> {
+        let counts = |floor: &Floor| floor.life == self.life || !holds(Guard::FloorOfLife);
+        noted.filter(counts).map(|floor| floor.reached())
+    }
+
+    /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest, and this version:
+    /// a number that no row ever had.
+    pub fn reserve(&self, wish: &Wish, version: i64) -> Outcome {
+        if let Some(unfit) = self.unfit_for(wish) {
+            return Outcome::Unfit(unfit);
+        }
+        let definition = self.above(wish.floor);
+        let bounds = definition.bounds();
+        let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
+        let carry_over = wish.carry_over.as_ref().and_then(|carry_over| carry_over.if_current(self));
+        // What is left may have been handed out where the row does not know all.
+        let carry_over =
+            carry_over.filter(|left| definition == self.definition && !self.may_be_out(left, wish.floor));
+        let ids = wish.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
+        let range = match carry_over.map_or_else(|| definition.reserve(ids), Ok) {
+            Ok(range) => range,
+            Err(exhausted) => return Outcome::Exhausted(exhausted),
+        };
+        let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
+        Outcome::Reserved(Reserved {
+            supply: Supply { range, period: self.period, prefetch_at },
+            pace,
+            left: definition.left_after(range.last()),
+            max_value: definition.max_value,
+            version: if holds(Guard::NewVersion) { version } else { self.version + 1 },
+            format: self.format.clone(),
+        })
+    }
+
+    /// Whether a transaction that was rolled back may have given some of these ids out.
+    fn may_be_out(&self, ids: &Range, floor: Option<Reached>) -> bool {
+        floor.is_some_and(|(day, id)| day == self.period.day && id >= ids.first)
+    }
+
+    fn unfit_for(&self, wish: &Wish) -> Option<Unfit> {
+        let Definition { increment, remainder, .. } = self.definition;
+        if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
+            return Some(Unfit::Share { share, increment, remainder });
+        }
+        if let Some((day, clock)) = self.period.dated().zip(wish.clock)
+            && !is_near(self.period, clock)
+        {
+            return Some(Unfit::Clock { day, clock });
+        }
+        Self::unfit_since(Some(self), wish.received?)
+    }
+
+    /// Why a tag that was received this far must not be used any more, if it must not, given its row by now; None: it has
+    /// none.
+    pub fn unfit_since(row: Option<&Self>, (day, received): Reached) -> Option<Unfit> {
+        let Some(Self { period, definition: Definition { max_id, .. }, .. }) = row else {
+            return Some(Unfit::Dropped { received });
+        };
+        let dated = period.dated().is_some();
+        if (day != 0) != dated {
+            return Some(Unfit::Redated { dated });
+        }
+        let behind = (day, received) > (period.day, *max_id);
+        behind.then_some(Unfit::SetBack { received, max_id: *max_id, later: day > period.day })
+    }
+
+    /// The same wish of another server, with what is known here of ids that were handed out. A server has two segments of
+    /// a tag at most: a floor that is further above the row than those is not taken, lest it use up the numbers of all.
+    ///
+    /// # Errors
+    /// [`Unfit::Floor`].
+    pub fn admit(&self, wish: Wish, here: Option<Reached>) -> Result<Wish, Unfit> {
+        let of_period = |floor: Option<Reached>| floor.filter(|(day, _)| *day == self.period.day);
+        let (theirs, here) = (of_period(wish.floor), of_period(here));
+        let Definition { max_id, max_step, increment, .. } = self.definition;
+        let reach = 2 * i128::from(max_step.clamp(1, MAX_STEP)) * i128::from(increment.clamp(1, MAX_STEP));
+        let base = max_id.max(self.definition.start.saturating_sub(1)).max(here.map_or(max_id, |(_, id)| id));
+        match theirs {
+            Some((_, floor)) if i128::from(floor) > i128::from(base) + reach => {
+                Err(Unfit::Floor { floor, max_id })
+            }
+            _ => Ok(Wish { floor: theirs.max(here), ..wish }),
+        }
+    }
+
+    /// Its terms, with what was handed out up to this floor.
+    pub fn above(&self, floor: Option<Reached>) -> Definition {
+        match floor {
+            Some((day, id)) if day == self.period.day && id > self.definition.max_id => {
+                Definition { max_id: id, ..self.definition }
+            }
+            _ => self.definition,
+        }
+    }
+
+    /// The next id after one, in this row's period.
+    pub fn one_after(&self, issued: Option<Reached>) -> Result<Range, Exhausted> {
+        self.above(issued).reserve(1)
+    }
+}

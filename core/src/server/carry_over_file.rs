@@ -1,0 +1,168 @@
+//! What a server does with its carry-over file: when it starts, when ids of it are taken up, and when it stops.
+//!
+//! The process that starts all others takes the ids out of the buffers when all others have ended, and writes them to the
+//! file. A refill worker goes on with them when the server runs again, so a restart leaves no gap. The file is only a
+//! note. What decides is the row: its version must still be what it was after the reservation, and taking the ids up
+//! changes it. What was taken up is noted in the file, too, before it is handed out: so it is taken up once or never,
+//! whichever of both is set back to an earlier state. A crash leaves a gap and nothing else.
+
+use crate::sequence::directory::Tag;
+use crate::sequence::reservation::{CarryOver, Floor, Reserved};
+use crate::server::carry_over::{self, InUse, Name, Note, Notes, Unreadable};
+use crate::worker::refill;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::fmt;
+
+/// The file. A process may end before and after each call, and the machine may fail.
+pub trait CarryOverFile {
+    /// What the system has against a call.
+    type Error: fmt::Display + From<serde_json::Error>;
+
+    /// All that it holds; None where there is none.
+    fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
+
+    /// Writes a text behind all that it holds, in one piece, and durably. Nothing where there is no file. After a crash some
+    /// beginning of the text is there.
+    ///
+    /// # Errors
+    /// The system's; then, too, some beginning may be there.
+    fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
+
+    /// Has it hold a text and nothing else, durably. After a crash it holds all that it did before or all of the text.
+    ///
+    /// # Errors
+    /// The system's; then it holds the one or the other.
+    fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
+
+    /// Tells the log that ids which were left over are lost, as that they are taken up could not be written.
+    fn say_lost(&self, error: &Self::Error);
+}
+
+/// Why the file says nothing, or not all.
+#[derive(Debug)]
+pub enum CarryOverError<E> {
+    /// The system does not give it.
+    Io(E),
+    /// It holds something else, or is of a newer release.
+    Unreadable(Unreadable),
+}
+
+/// As the rest of a line of the log.
+impl<E: fmt::Display> fmt::Display for CarryOverError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Unreadable(unreadable) => unreadable.fmt(f),
+        }
+    }
+}
+
+/// What became of the file at a stop.
+#[derive(Debug)]
+pub enum Saved<E> {
+    /// There was nothing to write down.
+    Nothing,
+    /// It holds what there is to note. If all of the former one was not read, this says why: it is lost.
+    Written(Option<CarryOverError<E>>),
+    /// A newer release wrote it, for which it is still good: it stays as it is.
+    Kept(Unreadable),
+}
+
+/// Writes down what there is when nothing else runs any more: the tags `in_use`, and what was noted of others whose
+/// databases are there.
+///
+/// # Errors
+/// The system's: ids that were not handed out are lost.
+pub fn save<F: CarryOverFile>(
+    file: &F,
+    in_use: Vec<InUse>,
+    is_there: impl FnMut(u32) -> bool,
+) -> Result<Saved<F::Error>, F::Error> {
+    let (former, lost, missing) = match notes_of(file) {
+        Ok(None) => (Notes::default(), None, true),
+        Ok(Some((notes, damage))) => (notes, damage, false),
+        Err(CarryOverError::Unreadable(newer @ Unreadable::Newer(_))) => return Ok(Saved::Kept(newer)),
+        Err(error) => (Notes::default(), Some(error), false),
+    };
+    let notes = former.at_stop(in_use, is_there);
+    if missing && notes == Notes::default() {
+        return Ok(Saved::Nothing);
+    }
+    file.replace(&carry_over::to_text(notes)?)?;
+    Ok(Saved::Written(lost))
+}
+
+/// What a file says, and what is wrong with a part of it; None where there is no file.
+type Read<E> = Result<Option<(Notes, Option<CarryOverError<E>>)>, CarryOverError<E>>;
+
+fn notes_of<F: CarryOverFile>(file: &F) -> Read<F::Error> {
+    let Some(text) = file.read().map_err(CarryOverError::Io)? else { return Ok(None) };
+    let notes = carry_over::from_text(&text).map_err(CarryOverError::Unreadable)?;
+    let damage = notes.damage.clone().map(|damage| CarryOverError::Unreadable(Unreadable::Damaged(damage)));
+    Ok(Some((notes, damage)))
+}
+
+/// How far transactions came that were rolled back, as it was noted. The search for what is left over says
+/// what is wrong with the file.
+pub fn floors<F: CarryOverFile>(file: &F) -> Vec<Note<Floor>> {
+    let text = file.read().ok().flatten();
+    text.and_then(|text| carry_over::floors_of(&text).ok()).unwrap_or_default()
+}
+
+/// What is left over of the tags of one database.
+pub struct CarryOvers<F> {
+    file: F,
+    database: u32,
+    left: RefCell<FxHashMap<(u32, Tag), CarryOver>>,
+}
+
+impl<F: CarryOverFile> CarryOvers<F> {
+    /// Reads the file. One that is missing, damaged or of a newer release says nothing; the last two come with the reason.
+    pub fn of_database(file: F, database: u32) -> (Self, Option<CarryOverError<F::Error>>) {
+        let (notes, error) = match notes_of(&file) {
+            Ok(read) => read.unwrap_or_default(),
+            Err(error) => (Notes::default(), Some(error)),
+        };
+        let of_it = notes.left.into_iter().filter(|note| note.of.database == database);
+        let left = of_it.filter_map(|note| Some(((note.of.source, Tag::new(&note.of.tag)?), note.what)));
+        (Self { file, database, left: RefCell::new(left.collect()) }, error)
+    }
+
+    /// What is left over of a tag of this table of tags.
+    pub fn of(&self, source: u32, tag: &Tag) -> Option<CarryOver> {
+        self.left.borrow().get(&(source, *tag)).cloned()
+    }
+
+    /// Takes up what was reserved, each with the table of tags and the tag that it is of. What of it was left over is not
+    /// left over any more, whatever becomes of the rows: that is durable when this returns.
+    ///
+    /// # Errors
+    /// That could not be written: nothing may be handed out, and all of it is a gap.
+    pub fn take_up<'a>(
+        &self,
+        reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,
+    ) -> Result<(), F::Error> {
+        let mut all = self.left.borrow_mut();
+        let mut text = Vec::new();
+        for (source, tag, reserved) in reserved {
+            // What was reserved by other means shows that the row has passed the note.
+            let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
+            if let Some(left) = left {
+                let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };
+                text.extend(carry_over::taken(of, left.version)?);
+            }
+        }
+        if text.is_empty() { Ok(()) } else { self.file.append(&text) }
+    }
+}
+
+impl<F: CarryOverFile> refill::CarryOvers for CarryOvers<F> {
+    fn of(&self, source: u32, tag: &Tag) -> Option<CarryOver> {
+        self.of(source, tag)
+    }
+
+    fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
+        self.take_up(reserved).inspect_err(|error| self.file.say_lost(error)).is_ok()
+    }
+}

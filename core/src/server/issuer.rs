@@ -1,0 +1,329 @@
+//! The issuer: a server's right to issue, as which node, and up to where.
+//!
+//! All changes go the same way, one at a time, under the *state lock*: read the stored state, take it up as what it is
+//! here and now, change it, write it durably. Only then sessions have what was reserved. A *term* is a time of
+//! issuing as one node.
+//!
+//! What an issuer touches it reaches through the traits of [`host`]: the state's file, the machine's clocks, the lock.
+//! The server implements them over what Postgres and the system have, the simulation in memory; each call may be the last
+//! before a crash.
+
+mod clock;
+mod counter;
+mod counts;
+mod durable;
+mod error;
+mod highest;
+pub mod host;
+mod issuing;
+mod obstacle;
+mod place;
+mod repair;
+mod seat;
+mod shared;
+mod term;
+
+pub use crate::server::state::MAX_PLACES;
+pub use counts::Counts;
+pub use error::{IssuerError, NoRoom, UNWRITABLE};
+pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
+pub use issuing::{Issuer, Issuing};
+pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
+pub use repair::{Accepted, Compared, Renewed};
+pub use shared::Shared;
+
+use crate::clock::UnixMicros;
+use crate::ids::layout::Layout;
+use crate::ids::position::Position;
+use crate::server::state::{Here, State};
+use counter::Counter;
+use issuing::By;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use term::{Step, end, first};
+
+/// How many microseconds more than `reserve` the mark is raised, and how long before it is met: the time in which the
+/// launcher wakes up and the disk takes it.
+pub const LEAD: Duration = Duration::from_millis(100);
+
+/// The least time between two looks at the mark.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// The durable state of an issuer, for processes that change it for reasons of their own.
+pub trait IssuerState {
+    /// Changes the state, durably, under the state lock. A term of a node that is not to issue any more is ended.
+    ///
+    /// # Errors
+    /// [`IssuerError`], and nothing was changed.
+    fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError>;
+    /// The wall clock, or the time by the anchor where it has jumped too far ahead.
+    fn believed_now(&self) -> UnixMicros;
+    /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
+    fn compare(&mut self, registry: UnixMicros) -> Compared;
+    /// What all processes of the server share.
+    fn shared(&self) -> &Shared;
+}
+
+impl<H: Host> IssuerState for Issuer<'_, H> {
+    fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
+        Self::change(self, change)
+    }
+
+    fn believed_now(&self) -> UnixMicros {
+        Self::believed_now(self)
+    }
+
+    fn compare(&mut self, registry: UnixMicros) -> Compared {
+        Self::compare(self, registry)
+    }
+
+    fn shared(&self) -> &Shared {
+        self.shared
+    }
+}
+
+impl<H: Host> Issuer<'_, H> {
+    /// Sees to it that the next call finds something to take: raises the mark, or begins a term. For a session that
+    /// found nothing.
+    pub fn provide(&self) -> Result<(), IssuerError> {
+        self.provide_to(&mut self.host.lock(), self.own_counter())
+    }
+
+    /// The same in any layout, which gets a place where it has none. Gives where ids come from.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn provide_in(&self, layout: &Layout) -> Result<Seat, IssuerError> {
+        let mut issuing = self.host.lock();
+        let seat = self.seat_in(&mut issuing, layout)?;
+        if let Some(counter) = self.counter_at(&issuing, seat) {
+            self.provide_to(&mut issuing, counter)?;
+        }
+        Ok(seat)
+    }
+
+    fn provide_to(&self, issuing: &mut Issuing, counter: Counter<'_>) -> Result<(), IssuerError> {
+        let Counter { layout, generator, place } = counter;
+        let at = self.believed_now();
+        if issuing.node_at(place).is_some()
+            && generator.limit() > layout.position_at(at).max(generator.next())
+        {
+            return Ok(());
+        }
+        let mut state = self.open(issuing)?;
+        self.advance(issuing, &mut state, Some(&counter), By::Caller)
+    }
+
+    /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
+    pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
+        let mut issuing = self.host.lock();
+        self.look_at_places(&mut issuing);
+        let mut open = self.open_counters(&issuing);
+        open.retain(|counter| counter.generator.limit() < counter.layout.end_position());
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let until_due = || open.iter().map(|counter| self.until_due(counter)).min().unwrap_or_default();
+        let at = self.believed_now();
+        // Ids come faster than time passes.
+        let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
+        if until_due().is_zero() {
+            let mut state = self.open(&mut issuing)?;
+            self.advance(&mut issuing, &mut state, None, By::Launcher)?;
+        }
+        // Not far enough where the expiry of a lease is near.
+        Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
+    }
+
+    /// The time until the mark has to be raised, if ids keep pace with the clock.
+    fn until_due(&self, Counter { layout, generator, .. }: &Counter<'_>) -> Duration {
+        let at = self.believed_now().max(layout.instant_of(generator.next()));
+        let left = layout.instant_of(generator.limit()).since(at);
+        left.saturating_sub(LEAD)
+    }
+
+    /// Takes up a stored state as soon as the server runs: what it says of a promotion is known best now, and errors are
+    /// in the log before a session needs an id.
+    pub fn begin(&self) -> Result<(), IssuerError> {
+        let mut issuing = self.host.lock();
+        if self.read()?.is_some() {
+            self.open(&mut issuing)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the term, and notes exactly how far ids were issued. A session that goes on after that, because it is the
+    /// launcher that ends and not the server, begins another.
+    ///
+    /// # Errors
+    /// [`IssuerError`]: the next start begins at the mark, as after a crash.
+    pub fn stop(&self) -> Result<(), IssuerError> {
+        let mut issuing = self.host.lock();
+        if self.open_counters(&issuing).is_empty() {
+            return Ok(());
+        }
+        let mut state = self.open(&mut issuing)?;
+        for counter in self.open_counters(&issuing) {
+            end(&mut issuing, &mut state, &counter);
+        }
+        self.believe(&mut state);
+        self.write(&state)
+    }
+
+    /// Has another rollback value issue, because the clock was stepped back behind the present one's ids; whether there
+    /// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind:
+    /// where it has changed, another process was faster.
+    pub fn switch_rollback(&self, era: u64) -> Result<bool, IssuerError> {
+        self.switch_rollback_at(Seat::Own, era)
+    }
+
+    /// The same at any seat.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn switch_rollback_at(&self, seat: Seat, era: u64) -> Result<bool, IssuerError> {
+        let mut issuing = self.host.lock();
+        let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(true) };
+        if counter.generator.era() != era {
+            return Ok(true);
+        }
+        let mut state = self.open(&mut issuing)?;
+        let at = self.believed_now();
+        if !state.clone().switch_rollback(&counter.layout, at) {
+            return Ok(false);
+        }
+        end(&mut issuing, &mut state, &counter);
+        state.switch_rollback(&counter.layout, at);
+        self.advance(&mut issuing, &mut state, Some(&counter), By::Caller)?;
+        self.shared.counts.switches.fetch_add(1, Relaxed);
+        Ok(true)
+    }
+
+    /// Changes the state, durably. A term of a node that is not to issue any more is ended.
+    ///
+    /// # Errors
+    /// [`IssuerError`], and nothing was changed.
+    pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
+        let mut issuing = self.host.lock();
+        let mut state = self.open(&mut issuing)?;
+        let before = state.clone();
+        let done = change(&mut state, &self.here(&issuing)?);
+        for counter in self.counters(&issuing) {
+            if state.node_in(&counter.layout) != issuing.node_at(counter.place) {
+                end(&mut issuing, &mut state, &counter);
+            }
+        }
+        if state != before {
+            self.write(&state)?;
+        }
+        self.publish(&state);
+        Ok(done)
+    }
+
+    /// Raises the marks of all terms, writes them at once, and lets sessions have what is below; begins a term where one is
+    /// `wanted` and has not begun.
+    fn advance(
+        &self,
+        issuing: &mut Issuing,
+        state: &mut State,
+        wanted: Option<&Counter<'_>>,
+        by: By,
+    ) -> Result<(), IssuerError> {
+        let at = self.believe(state);
+        let mut steps = Vec::new();
+        let mut failed = Ok(());
+        for counter in self.counters(issuing) {
+            let is_wanted = wanted.is_some_and(|wanted| wanted.place == counter.place);
+            if !is_wanted && issuing.node_at(counter.place).is_none() {
+                continue;
+            }
+            match self.step(issuing, state, counter, at) {
+                Ok(step) => steps.extend(step),
+                Err(error) if is_wanted => return Err(error),
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
+        let reserved = steps.iter().any(|step| step.first != step.limit || !step.begins);
+        if reserved {
+            self.write_then(state, || steps.iter().for_each(Step::take))?;
+        } else {
+            steps.iter().for_each(Step::take);
+        }
+        for step in &steps {
+            *issuing.node_at_mut(step.counter.place) = Some(step.node);
+        }
+        if reserved {
+            if by == By::Caller {
+                self.shared.counts.by_callers.fetch_add(1, Relaxed);
+            }
+            self.publish(state);
+            self.check(issuing, state);
+        }
+        if wanted.is_some() { Ok(()) } else { failed }
+    }
+
+    /// What is to be done where ids of one layout come from, and its mark is raised in the state; None: nothing.
+    fn step<'c>(
+        &self,
+        issuing: &Issuing,
+        state: &mut State,
+        counter: Counter<'c>,
+        at: UnixMicros,
+    ) -> Result<Option<Step<'c>>, IssuerError> {
+        let Counter { layout, generator, place } = counter;
+        let settings = self.host.settings();
+        let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
+        self.check_room(state, &layout)?;
+        let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
+        let begun = issuing.node_at(place) == Some(node);
+        let end = layout.end_position();
+        let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
+        let ahead = settings.reserve + LEAD;
+        let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
+        if !begun && next >= settings.rules.drift_end(&layout, at) {
+            // Nothing may be issued, so there is nothing to reserve.
+            if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
+                generator.blame_clock(next, &layout);
+            }
+            return Ok(Some(step));
+        }
+        let limit = state.reserve(&layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
+        let first = next.max(layout.position_at(at));
+        if limit <= first && first < end {
+            return Err(IssuerError::expired(state));
+        } else if begun && limit <= generator.limit() {
+            return Ok(None);
+        }
+        debug_assert!(state.mark_in(&layout, node) >= limit.max(next), "the mark is below what is issued");
+        Ok(Some(Step { limit, ..step }))
+    }
+
+    /// What holds whenever the state lock is given back.
+    fn check(&self, issuing: &Issuing, state: &State) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for Counter { layout, generator, place } in self.counters(issuing) {
+            let node = issuing.node_at(place);
+            debug_assert_eq!(node.is_some(), generator.is_open(), "a term is as open as the generator");
+            let Some(node) = node else { continue };
+            debug_assert!(
+                state.mark_in(&layout, node) >= generator.next(),
+                "the mark is below what was issued"
+            );
+            let expiry = state.lease.as_ref().filter(|lease| lease.is_of(node)).map(|lease| lease.expiry);
+            let expiry = expiry.map_or(Position::MAX, |expiry| layout.position_at(expiry));
+            let limit = generator.limit();
+            debug_assert!(limit <= expiry.max(generator.next()), "the limit is beyond the lease's expiry");
+        }
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.shared.layout
+    }
+
+    /// The position below which sessions may take of the server's own layout; 0 while no node issues.
+    fn limit(&self) -> Position {
+        self.shared.generator.limit()
+    }
+}

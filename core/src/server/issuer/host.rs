@@ -1,0 +1,97 @@
+//! What an issuer touches. A process may end between any two calls of these.
+
+use super::issuing::Issuing;
+use crate::clock::UnixMicros;
+use crate::generator::rules::Rules;
+use crate::registry::lease::Policy;
+use crate::server::anchor::Reading;
+use crate::server::state::{Birth, DataDirectory};
+use std::io;
+use std::ops::DerefMut;
+use std::time::Duration;
+
+/// The state's file. It is written whole under another name, synced, and renamed: whenever the machine fails, either the
+/// old content or the new one is there. Beside it stands a *witness*, a file that only tells that there is a state. A
+/// server without either has never issued an id; one that has the witness only has lost its state.
+///
+/// All methods give the errors of the system.
+pub trait StateStore {
+    /// A file that is being written under the other name.
+    type NewFile;
+
+    /// What the state's file holds, and which file it is; None where there is none.
+    fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>>;
+    /// Whether the witness is there.
+    fn is_witnessed(&self) -> io::Result<bool>;
+    /// Makes an empty file under the other name, and says which file it is.
+    fn create(&self) -> io::Result<(Self::NewFile, Birth)>;
+    /// Writes the new file's content.
+    fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
+    /// Has the disk take the new file's content.
+    fn sync(&self, file: Self::NewFile) -> io::Result<()>;
+    /// Puts the new file in place of the old one.
+    fn rename(&self) -> io::Result<()>;
+    /// Has the disk take the new file's name.
+    fn sync_directory(&self) -> io::Result<()>;
+    /// Writes the witness, durably.
+    fn witness(&self) -> io::Result<()>;
+    /// Keeps a copy of the state's file, if there is one, beside those of before.
+    fn keep_rejected(&self) -> io::Result<()>;
+    /// The data directory, in which the file is.
+    fn data_directory(&self) -> io::Result<DataDirectory>;
+}
+
+/// The machine's clocks.
+pub trait Clocks {
+    /// What they show now.
+    fn reading(&self) -> Reading;
+}
+
+/// The state lock, which one process of the server has at a time.
+pub trait StateLock {
+    /// The lock, until it is dropped.
+    type Held<'a>: DerefMut<Target = Issuing>
+    where
+        Self: 'a;
+
+    /// Takes the lock. Its holder may be waiting for the disk, so a cancelled call leaves by an error of the server's.
+    fn lock(&self) -> Self::Held<'_>;
+}
+
+/// The cluster of the server, as far as it is known out of recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct Cluster {
+    /// The cluster's number, which all its copies share.
+    pub system_identifier: u64,
+    /// The timeline that it writes.
+    pub timeline: u32,
+    /// The time of the last commit that was replayed.
+    pub replayed: Option<UnixMicros>,
+}
+
+/// What operators have set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What the generator may do.
+    pub rules: Rules,
+    /// How far beyond the clock the mark is raised.
+    pub reserve: Duration,
+    /// The largest step forward of the clock to be followed.
+    pub max_clock_jump: Duration,
+    /// The largest difference of two servers' clocks.
+    pub max_clock_skew: Duration,
+    /// Which worker id to take.
+    pub policy: Policy,
+}
+
+/// All that an issuer touches.
+pub trait Host: StateStore + Clocks + StateLock {
+    /// The cluster.
+    fn cluster(&self) -> Cluster;
+    /// The settings now.
+    fn settings(&self) -> Settings;
+    /// The database of the process, by its oid.
+    fn database(&self) -> u32;
+    /// Shows which server the worker id is leased from; empty: this one. Called under the state lock.
+    fn show_origin(&self, server: &str);
+}

@@ -1,0 +1,116 @@
+//! Places for the layouts of named generators, beside the server's own: each has a generator, and serves one layout at a
+//! time.
+//!
+//! Which one that is changes under the state lock, while the place's generator is closed, and its *incarnation* with it.
+//! A session knows the incarnation in which the place was its layout's. It reads it before and after it takes: where it is
+//! still the same, what was taken is of that layout; else it is thrown away, and the session asks for a place again.
+
+use crate::generator::snowflake::Generator;
+use crate::ids::id::Node;
+use crate::ids::layout::Layout;
+use crate::ids::position::Position;
+use crate::sync::{AtomicU64, Ordering};
+
+/// How many there are unless it is set.
+pub const DEFAULT_PLACES: i32 = 256;
+
+/// A place in shared memory.
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), repr(C, align(64)))]
+pub struct Place {
+    /// Hands out positions of the layout that has the place.
+    pub generator: Generator,
+    /// Changes with the layout, while the generator is closed; 0: the place was never used.
+    pub incarnation: AtomicU64,
+}
+
+/// What a place is used for.
+#[derive(Debug, Default)]
+pub struct Occupancy {
+    /// The layout that has it; None: it is free.
+    pub layout: Option<Layout>,
+    /// The database that took it, by its oid. Others may use the layout, too.
+    pub(super) database: u32,
+    /// The node whose term its generator has begun; None while it is closed.
+    pub node: Option<Node>,
+    /// When it got the place, in microseconds since the machine's start.
+    pub(super) seated: u64,
+    /// What it would give next when that was last looked at and had changed, and when that was.
+    pub(super) seen: (Position, u64),
+}
+
+/// Where a layout has its ids from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// It is the server's own layout.
+    Own,
+    /// A place, as long as this is its incarnation.
+    Place {
+        /// Which one.
+        index: usize,
+        /// Its incarnation.
+        incarnation: u64,
+    },
+}
+
+/// Where a session takes positions from.
+pub trait Source {
+    /// Their layout.
+    fn layout(&self) -> &Layout;
+    /// What hands them out.
+    fn generator(&self) -> &Generator;
+    /// Whether that still hands out positions of the layout.
+    fn is_held(&self) -> bool;
+}
+
+/// A layout at its seat.
+#[derive(Clone, Copy, Debug)]
+pub struct Seated<'a> {
+    layout: &'a Layout,
+    generator: &'a Generator,
+    /// The place's incarnation, and what it is to be.
+    place: Option<(&'a AtomicU64, u64)>,
+}
+
+impl<'a> Seated<'a> {
+    /// The server's own layout, whose place never changes.
+    pub(super) fn own(generator: &'a Generator, layout: &'a Layout) -> Self {
+        Self { layout, generator, place: None }
+    }
+
+    /// A layout at a place.
+    #[inline]
+    pub fn at(place: &'a Place, incarnation: u64, layout: &'a Layout) -> Self {
+        Self { layout, generator: &place.generator, place: Some((&place.incarnation, incarnation)) }
+    }
+}
+
+impl Source for Seated<'_> {
+    #[inline]
+    fn layout(&self) -> &Layout {
+        self.layout
+    }
+
+    #[inline]
+    fn generator(&self) -> &Generator {
+        self.generator
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.place.is_none_or(|(incarnation, mine)| incarnation.load(Ordering::Acquire) == mine)
+    }
+}
+
+impl Place {
+    /// Whether a layout has it, or had.
+    pub(super) fn is_used(&self) -> bool {
+        self.incarnation.load(Ordering::Acquire) > 0
+    }
+
+    /// Gives it to another layout, while its generator is closed.
+    pub fn reuse(&self) {
+        self.generator.forget();
+        self.incarnation.fetch_add(1, Ordering::AcqRel);
+    }
+}

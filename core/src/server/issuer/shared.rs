@@ -1,0 +1,156 @@
+//! What all processes of a server share of its issuer: plain data that the server places into shared memory.
+
+use super::counts::Counts;
+use super::place::{Place, Seat, Seated, Source};
+use crate::clock::UnixMicros;
+use crate::generator::snowflake::Generator;
+use crate::ids::layout::Layout;
+use crate::ids::position::Position;
+use crate::server::anchor::{self, Reading};
+use crate::server::state::Identity;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// For how long nobody asks again for a worker id that fits a layout after one was asked for in vain.
+const VAIN: Duration = Duration::from_secs(5);
+
+/// The generator, and what belongs to it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Shared {
+    /// Hands out positions of the server's own layout.
+    pub generator: Generator,
+    /// The server's own layout.
+    pub layout: Layout,
+    /// The node that is to issue.
+    pub identity: Identity,
+    /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
+    /// believed, which is that of the server's start at first. Far from what every call reads.
+    anchor: AtomicI64,
+    /// The time of the checkpoint that the server started from.
+    pub checkpoint: Option<UnixMicros>,
+    /// What happened.
+    pub counts: Counts,
+    /// Hand out positions of other layouts.
+    pub places: &'static [Place],
+    /// When a worker id that fits all layouts in use was asked for in vain, in microseconds since the machine's start; 0:
+    /// never.
+    vain: AtomicU64,
+}
+
+impl Shared {
+    /// As a server starts, whose clocks show this, from this checkpoint.
+    pub fn new(
+        layout: Layout,
+        identity: Identity,
+        wall: UnixMicros,
+        since_boot: u64,
+        checkpoint: Option<UnixMicros>,
+    ) -> Self {
+        // A clock that shows less than it did at the last checkpoint is not right yet.
+        let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
+        let shared = Self {
+            generator: Generator::new(),
+            layout,
+            identity,
+            anchor: AtomicI64::new(0),
+            checkpoint,
+            counts: Counts::default(),
+            places: &[],
+            vain: AtomicU64::new(0),
+        };
+        shared.set_anchor(latest, since_boot);
+        shared
+    }
+
+    /// The same with places for other layouts than the server's own.
+    #[must_use]
+    pub fn with_places(self, places: &'static [Place]) -> Self {
+        Self { places, ..self }
+    }
+
+    /// The time by the anchor, so many microseconds after the machine's start.
+    pub fn expected(&self, since_boot: u64) -> UnixMicros {
+        UnixMicros(self.anchor.load(Relaxed)).plus_micros(since_boot)
+    }
+
+    /// Makes a reading of the clocks the anchor.
+    pub fn set_anchor(&self, wall: UnixMicros, since_boot: u64) {
+        self.anchor.store(wall.0.saturating_sub_unsigned(since_boot), Relaxed);
+    }
+
+    /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
+    pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: Duration) -> UnixMicros {
+        let expected = self.expected(since_boot);
+        if anchor::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
+    }
+
+    /// Notes that a worker id that fits all layouts in use was asked for in vain, so many microseconds after the machine's
+    /// start.
+    pub fn note_vain(&self, since_boot: u64) {
+        self.vain.store(since_boot.max(1), Relaxed);
+    }
+
+    /// Whether one was a few seconds ago, and there is no use in asking again yet.
+    pub fn is_vain(&self, since_boot: u64) -> bool {
+        let at = self.vain.load(Relaxed);
+        at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
+    }
+
+    /// The anchor as a reading of clocks that were started when these were.
+    pub(super) fn anchor(&self, now: &Reading) -> Reading {
+        Reading { wall: self.expected(now.since_boot), ..now.clone() }
+    }
+}
+
+impl Shared {
+    /// A layout at its seat, which was found for this very layout.
+    #[inline]
+    pub fn seated<'a>(&'a self, seat: Seat, layout: &'a Layout) -> Seated<'a> {
+        match seat {
+            Seat::Place { index, incarnation } if index < self.places.len() => {
+                Seated::at(&self.places[index], incarnation, layout)
+            }
+            _ => Seated::own(&self.generator, layout),
+        }
+    }
+
+    /// Whether a seat still is the layout's for which it was found.
+    pub fn is_held(&self, seat: Seat) -> bool {
+        self.seated(seat, &self.layout).is_held()
+    }
+
+    /// A number that changes with each step back of the clock and each change of a term, in whatever layout.
+    pub fn era(&self) -> u64 {
+        self.generators().map(Generator::era).fold(0, u64::wrapping_add)
+    }
+
+    /// Whether a term has begun, in whatever layout.
+    pub fn is_issuing(&self) -> bool {
+        self.generators().any(|generator| generator.limit() > Position::ZERO)
+    }
+
+    /// All generators that have been used.
+    pub fn generators(&self) -> impl Iterator<Item = &Generator> {
+        let used = self.places.iter().take_while(|place| place.is_used());
+        std::iter::once(&self.generator).chain(used.map(|place| &place.generator))
+    }
+}
+
+/// The server's own layout, which never changes while it runs.
+impl Source for Shared {
+    #[inline]
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    fn generator(&self) -> &Generator {
+        &self.generator
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        true
+    }
+}

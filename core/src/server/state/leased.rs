@@ -1,0 +1,172 @@
+//! The worker id that is leased: from where, until when, and which ones are not to be had.
+
+use super::marks::{Mark, Marks};
+use super::stored::{Here, Identity, State};
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::ids::id::Node;
+use crate::ids::layout::{Field, Layout};
+use crate::ids::position::Position;
+use crate::registry::lease::{Lease, Origin};
+use std::time::Duration;
+
+/// How long after the last id of a layout worker ids are leased that fit it.
+const IN_USE: Duration = Duration::from_hours(7 * 24);
+
+/// How old a note that ids of a layout are asked for becomes before it is made anew: asking costs no write each time.
+const NOTED: Duration = Duration::from_mins(10);
+
+impl State {
+    /// Sets the node that issues; the rollback value stays as long as the worker does.
+    pub(super) fn identify(&mut self, identity: Identity) {
+        let leased = |datacenter: u32| {
+            let lease = self.lease.as_ref().filter(|lease| lease.datacenter == datacenter)?;
+            Some((lease.datacenter, lease.worker))
+        };
+        let worker = match identity {
+            Identity::Fixed { datacenter, worker } => Some((datacenter, worker)),
+            Identity::Leased { datacenter } => leased(datacenter),
+        };
+        match identity {
+            Identity::Fixed { .. } => self.forget_lease(),
+            // A claim may still become a lease.
+            Identity::Leased { .. } if worker.is_none() => self.lease = None,
+            Identity::Leased { .. } => {}
+        }
+        self.node = worker.map(|(datacenter, worker)| {
+            let same = self.node.filter(|node| (node.datacenter, node.worker) == (datacenter, worker));
+            same.unwrap_or(Node { datacenter, worker, rollback: 0 })
+        });
+    }
+
+    pub(super) fn forget_lease(&mut self) {
+        self.lease = None;
+        self.former = None;
+        self.claim = None;
+    }
+
+    /// Takes up a lease: its worker issues from now on.
+    pub fn take_up(&mut self, lease: Lease) {
+        self.claim = None;
+        self.former = None;
+        let (datacenter, worker) = (lease.datacenter, lease.worker);
+        self.lease = Some(lease);
+        self.identify(Identity::Leased { datacenter });
+        debug_assert!(self.node.is_some_and(|node| node.worker == worker));
+    }
+
+    /// Worker ids are leased by way of this database from now on, from the registry that others share, if it is one.
+    pub fn leased_from(&mut self, database: u32, origin: Option<&Origin>) {
+        let same = self.registry.is_none_or(|registry| registry == database);
+        self.leases_with = match origin {
+            Some(origin) => Some(origin.identity.clone()),
+            None => self.leases_with.take().filter(|_| same),
+        };
+        self.registry = Some(database);
+        self.moving_to = None;
+    }
+
+    /// The registry here, of this identity, leases worker ids to others.
+    pub fn leases_out(&mut self, database: u32, identity: &str) {
+        if self.registry.is_none_or(|registry| registry == database) {
+            self.leases_with = Some(identity.to_owned());
+        }
+    }
+
+    /// The registry is where it was, this database where that is not known: what was begun to move it was rolled back.
+    pub fn stay(&mut self, database: u32) {
+        self.moving_to = None;
+        self.registry = self.registry.or(Some(database));
+    }
+
+    /// Gives the lease up, because it is lost or released: no node issues until there is another.
+    pub fn give_up(&mut self) {
+        self.forget_lease();
+        self.node = None;
+    }
+
+    /// The same for a lease of another registry than the one in use.
+    pub fn leave_former(&mut self) {
+        let former = self.lease.take().or(self.former.take());
+        self.give_up();
+        self.former = former;
+    }
+
+    /// Gives up the lease with this token, whose row was rolled back with the registry that it was in.
+    pub fn take_back(&mut self, token: i64) {
+        if self.lease.as_ref().is_some_and(|lease| lease.token == token) {
+            self.give_up();
+            self.registry = None;
+        }
+    }
+
+    /// The database for which this server has worker ids together with others, where another one is to have them leased
+    /// from the registry of this identity: two registries would lease the same one.
+    pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
+        let other = |of: &u32| *of != database;
+        let moving = self.moving_to.filter(other);
+        let with = self.leases_with.as_deref().filter(|with| *with != identity);
+        moving.or_else(|| with.and(self.registry.filter(other)))
+    }
+
+    /// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one
+    /// did. `layout` is the server's own.
+    pub fn end_of(&self, lease: &Lease, layout: &Layout) -> UnixMicros {
+        let end_in = |of: &Marks, start: Position, layout: &Layout| {
+            let marks = of.marks.iter().filter(|mark| lease.is_of(mark.node));
+            // The floor: the mark of one of its nodes may have been dropped.
+            let end = marks.map(|mark| mark.position).fold(start.max(of.floor), Position::max);
+            layout.instant_of(end).plus_micros(layout.unit())
+        };
+        let others = self.others.layouts.iter().filter(|_| holds(Guard::OthersEnd));
+        let others = others.map(|other| end_in(&other.of, Position::ZERO, &other.layout));
+        others.fold(end_in(&self.own, lease.start, layout), UnixMicros::max).max(self.others.floor)
+    }
+
+    /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
+    /// marks, or they are another server's. `layout` is the server's own.
+    pub fn blocked_workers(&self, layout: &Layout, datacenter: u32, at: UnixMicros) -> Vec<u32> {
+        let now = layout.position_after(at);
+        let others = self.others.layouts.iter().map(|other| (&other.of, other.layout.position_after(at)));
+        let all = std::iter::once((&self.own, now)).chain(others);
+        let marked = all.flat_map(|(of, now)| {
+            let blocked = move |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
+            of.marks.iter().filter(blocked).map(|mark| mark.node.worker)
+        });
+        let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
+        let mut workers: Vec<u32> = marked.chain(leased.map(|lease| lease.worker)).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        workers
+    }
+
+    /// The worker ids of a datacenter that a registry here must not lease to the server with these tokens: this one issues
+    /// under them, or did under ids that the clock has not passed. None where that is this very server.
+    pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
+        let own = [self.lease.as_ref().map(|lease| lease.token), self.claim];
+        if own.iter().any(|token| token.is_some() && tokens.contains(token)) {
+            return None;
+        }
+        let issuing = self.node.filter(|node| node.datacenter == datacenter).map(|node| node.worker);
+        let blocked = self.blocked_workers(&here.layout, datacenter, here.clock.wall);
+        Some(issuing.into_iter().chain(blocked).collect())
+    }
+
+    /// The largest worker id that all layouts in use have room for. `layout` is the server's own.
+    pub fn worker_limit(&self, layout: &Layout, at: UnixMicros) -> u32 {
+        let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
+        let in_use = self.others.layouts.iter().filter(|other| other.used.plus(IN_USE) > at);
+        in_use.map(|other| most(&other.layout)).fold(most(layout), u32::min)
+    }
+
+    /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
+    /// Whether that is news, which is to be written.
+    pub fn want(&mut self, layout: &Layout, at: UnixMicros) -> bool {
+        let is_noted = self.others.get(layout).is_some_and(|other| other.used.plus(NOTED) > at);
+        if is_noted || self.is_own(layout) {
+            return false;
+        }
+        self.others.get_mut(layout, at).used = at;
+        true
+    }
+}

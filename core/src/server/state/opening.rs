@@ -1,0 +1,243 @@
+//! Taking a stored state up: as it is, or changed where the server was promoted, copied, put back or given another layout.
+
+use super::error::StateError;
+use super::marks::{Marks, OF_ANOTHER};
+use super::others::{OtherLayout, Others};
+use super::stored::{Here, Identity, State};
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::ids::id::Node;
+use crate::ids::layout::change::first_above;
+use crate::ids::layout::{Field, Layout};
+use crate::ids::position::Position;
+use crate::server::anchor::Verdict;
+
+impl State {
+    /// The state of a server that has never issued anything.
+    pub fn fresh(here: &Here) -> Self {
+        let mut state = Self {
+            system_identifier: here.system_identifier,
+            timeline: here.timeline,
+            home: here.home.clone(),
+            copy_of: None,
+            layout: here.layout.to_string(),
+            next_layout: None,
+            clock: here.clock.clone(),
+            seen: here.clock.wall,
+            node: None,
+            own: Marks::default(),
+            others: Others::default(),
+            lease: None,
+            former: None,
+            claim: None,
+            registry: None,
+            moving_to: None,
+            leases_with: None,
+        };
+        if here.timeline > 1 {
+            // A standby that was copied before its primary issued anything, and promoted since.
+            state.succeed(here);
+        }
+        state.identify(here.identity);
+        state
+    }
+
+    /// Takes up a stored state: as it is where this is the server that wrote it, changed where the server was promoted
+    /// or copied meanwhile. `clock` stays what it was.
+    ///
+    /// # Errors
+    /// [`StateError`], where going on could repeat ids.
+    pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
+        self.change_layout(here);
+        self.check_origin(here)?;
+        let stored = self.is_put_back(here).then(|| self.clone());
+        if self.timeline != here.timeline {
+            self.promote(here);
+        } else if !self.home.is(&here.home) {
+            self.settle_in_copy(here)?;
+        }
+        if let Some(stored) = stored {
+            self.rise_above_lost(&stored, here);
+        }
+        self.refuse_twin(here)?;
+        self.home = here.home.clone();
+        if here.disposable {
+            self.forget_lease();
+        }
+        self.identify(here.identity);
+        Ok(self)
+    }
+
+    /// Whether its positions mean anything here.
+    fn check_origin(&self, here: &Here) -> Result<(), StateError> {
+        if self.system_identifier != here.system_identifier {
+            Err(StateError::Foreign { stored: self.system_identifier, ours: here.system_identifier })
+        } else if self.layout.parse().ok() != Some(here.layout) {
+            Err(StateError::Layout { stored: self.layout.clone(), ours: here.layout })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// After a promotion the server that this state came from may still be running: its lease is not ours.
+    fn promote(&mut self, here: &Here) {
+        self.timeline = here.timeline;
+        if holds(Guard::PromotionForgets) {
+            self.forget_lease();
+        }
+        self.succeed(here);
+    }
+
+    /// Begins above all that the former primary issued before the last commit that came here. Under another worker id
+    /// only for the sake of order: so not where the clock is so far behind that there would be no ids.
+    fn succeed(&mut self, here: &Here) {
+        let now = self.believed(here);
+        let last = here.replayed.unwrap_or(now);
+        if holds(Guard::PromotionRises) {
+            self.rise_above(last, here);
+        }
+        if matches!(here.identity, Identity::Leased { .. }) && last <= now.plus(here.max_drift) {
+            self.raise_floors(last, here);
+        }
+    }
+
+    /// The time, as far as this state believes the clock.
+    fn believed(&self, here: &Here) -> UnixMicros {
+        match here.clock.judged_by(&self.clock, here.max_clock_jump) {
+            Verdict::Believed { .. } | Verdict::Behind => here.clock.wall,
+            Verdict::Ahead { instead, .. } => instead,
+        }
+    }
+
+    /// Has every node begin above what one that was ours until this instant may have issued.
+    fn rise_above(&mut self, last: UnixMicros, here: &Here) {
+        let last = last.plus(here.max_drift);
+        self.own.rise(here.layout.position_after(last));
+        if holds(Guard::OthersRise) {
+            self.others.rise(last);
+        }
+        if matches!(here.identity, Identity::Fixed { .. }) {
+            self.raise_floors(last, here);
+        }
+    }
+
+    /// Has every node that has no mark begin above an instant.
+    fn raise_floors(&mut self, last: UnixMicros, here: &Here) {
+        self.own.raise_floor(here.layout.position_after(last));
+        if holds(Guard::OthersRise) {
+            self.others.raise_floors(last.plus_micros(1));
+        }
+    }
+
+    /// Has every node begin above what any may have issued here up to now, those included that the state which was put back
+    /// does not know of. Not where worker ids come from a registry that many share: what was leased there since still is,
+    /// and ids ahead of the clock would keep other servers from leasing.
+    fn rise_above_lost(&mut self, stored: &Self, here: &Here) {
+        let now = self.believed(here);
+        self.rise_above(now, here);
+        if stored.lease.as_ref().is_none_or(|lease| lease.origin.is_none()) {
+            self.raise_floors(now.plus(here.max_drift), here);
+        }
+        // A layout that it does not know of may have been used since, as the same node.
+        self.others.floor = self.others.floor.max(now.plus(here.max_drift).plus_micros(1));
+    }
+
+    /// Whether this is an earlier state of this very directory that an operator put back.
+    fn is_put_back(&self, here: &Here) -> bool {
+        self.home.is_in(&here.home) && !self.home.is(&here.home)
+    }
+
+    /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
+    /// copy: what was issued since is not in it.
+    fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
+        if let Identity::Fixed { datacenter, worker } = here.identity
+            && self.knows(datacenter, worker)
+        {
+            let homes = Box::new([self.home.clone(), here.home.clone()]);
+            return Err(StateError::Copy { homes, datacenter, worker });
+        }
+        self.copy_of = Some(self.home.clone());
+        self.forget_lease();
+        for mark in self.all_marks_mut() {
+            mark.position = OF_ANOTHER;
+        }
+        Ok(())
+    }
+
+    /// In a copy, refuses a number of the server that it was copied from.
+    fn refuse_twin(&self, here: &Here) -> Result<(), StateError> {
+        match (here.identity, &self.copy_of) {
+            (Identity::Fixed { datacenter, worker }, Some(of)) if self.is_of_another(datacenter, worker) => {
+                let homes = Box::new([of.clone(), here.home.clone()]);
+                Err(StateError::Copy { homes, datacenter, worker })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_of_another(&self, datacenter: u32, worker: u32) -> bool {
+        let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
+        self.all_marks().any(|mark| mark.is_of_another() && same(mark.node))
+    }
+
+    /// Whether this was copied from another home, or put back from a copy, and not adopted.
+    pub fn is_copy(&self, here: &Here) -> bool {
+        self.copy_of.is_some() || !self.home.is(&here.home)
+    }
+
+    /// A copied state, when the one it was copied from is gone for good.
+    ///
+    /// # Errors
+    /// [`StateError`], for other reasons than that it is a copy.
+    pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
+        self.change_layout(here);
+        self.home = here.home.clone();
+        self.copy_of = None;
+        for mark in self.all_marks_mut().filter(|mark| mark.is_of_another()) {
+            mark.position = Position::ZERO;
+        }
+        self.rise_above(self.believed(here), here);
+        self.open(here)
+    }
+
+    /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
+    /// lease is kept as a claim, so that the worker id need not wait for its expiry.
+    pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
+        let former = former.filter(|former| former.is_of(here));
+        let claim = former.and_then(|former| Some(former.lease.as_ref()?.token));
+        let own = Marks { floor: above, ..Marks::default() };
+        Self { own, claim, registry: former.and_then(|former| former.registry), ..Self::fresh(here) }
+    }
+
+    /// Makes the layout of here and now the server's own, if that is what an operator has said it is to be: the marks of
+    /// the former are kept, and ids of the new one begin above all of them.
+    fn change_layout(&mut self, here: &Here) {
+        let said = self.next_layout.as_ref().and_then(|next| next.parse::<Layout>().ok());
+        let Ok(former) = self.layout.parse::<Layout>() else { return };
+        if !self.is_of_cluster(here) || former == here.layout || said != Some(here.layout) {
+            return;
+        }
+        let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
+        // Nor do UUIDs go back, which follow the instants of positions.
+        let first = first.max(here.layout.position_from(former.instant_above(self.own.highest())));
+        let mut next = self.others.take(&here.layout);
+        if holds(Guard::LayoutRises) {
+            next.of.rise(first);
+            next.of.raise_floor(first);
+        }
+        let max_worker = here.layout.max(Field::Worker);
+        if self.lease.as_ref().is_some_and(|lease| u64::from(lease.worker) > max_worker) {
+            self.forget_lease();
+        }
+        if let Some(lease) = &mut self.lease {
+            lease.start = lease.start_in(&here.layout, &former);
+        }
+        let rollback = self.node.map_or(0, |node| node.rollback);
+        let of = std::mem::replace(&mut self.own, next.of);
+        self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
+        self.layout = here.layout.to_string();
+        self.next_layout = None;
+        let former = OtherLayout { layout: former, rollback, used: UnixMicros(0), of };
+        self.others.put(former, here.clock.wall);
+    }
+}

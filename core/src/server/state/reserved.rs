@@ -1,0 +1,145 @@
+//! Marks: raising them ahead of ids, in each layout.
+
+use super::marks::Marks;
+use super::others::OtherLayout;
+use super::stored::{Here, State};
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::ids::id::Node;
+use crate::ids::layout::{Field, Layout};
+use crate::ids::position::Position;
+use std::time::Duration;
+
+impl State {
+    /// How far a node may have issued in the server's own layout: a server that issues as that node begins here.
+    pub fn mark(&self, node: Node) -> Position {
+        let lease =
+            self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(Position::ZERO, |lease| lease.start);
+        self.own.of(node).max(lease)
+    }
+
+    /// Raises the mark of the node that issues in a layout to `ahead` beyond the clock, or beyond `next`, the position
+    /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its expiry. Gives the
+    /// position below which it may issue once this state is durable; None where no node issues. That is not above
+    /// `next` where the expiry or the layout's end is reached.
+    pub fn reserve(
+        &mut self,
+        layout: &Layout,
+        at: UnixMicros,
+        next: Position,
+        ahead: Duration,
+    ) -> Option<Position> {
+        let node = self.node_in(layout)?;
+        let base = at.max(layout.instant_of(next));
+        let wish = layout.position_after(base.plus(ahead));
+        let lease = self.lease.as_ref().filter(|_| holds(Guard::ExpiryClamps));
+        let expiry = lease.map_or(Position::MAX, |lease| layout.position_at(lease.expiry));
+        let limit = wish.min(expiry).min(layout.end_position());
+        let mark = limit.max(self.mark_in(layout, node));
+        self.set_mark(layout, node, mark, at);
+        Some(limit)
+    }
+
+    /// Notes the exact position after the last one that a node issued in a layout, when it does not any more.
+    pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
+        let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
+        self.set_mark(layout, node, next, used);
+    }
+
+    /// Has another rollback value of the same worker issue in a layout, one whose mark the clock has passed; whether there is
+    /// one.
+    pub fn switch_rollback(&mut self, layout: &Layout, at: UnixMicros) -> bool {
+        let Some(node) = self.node_in(layout) else { return false };
+        let values = u32::try_from(layout.max(Field::Rollback)).unwrap_or(0) + 1;
+        let now = layout.position_at(at);
+        let other = (1..values)
+            .map(|step| Node { rollback: (node.rollback + step) % values, ..node })
+            .find(|other| self.mark_in(layout, *other) <= now);
+        if let Some(Node { rollback, .. }) = other {
+            self.set_rollback(layout, rollback, at);
+        }
+        other.is_some()
+    }
+
+    /// The node that issues in a layout: the server's, with a rollback value of the layout's.
+    pub fn node_in(&self, layout: &Layout) -> Option<Node> {
+        let node = self.node?;
+        if self.is_own(layout) {
+            return Some(node);
+        }
+        let rollback = self.others.get(layout).map_or(0, |other| other.rollback);
+        Some(Node { rollback, ..node })
+    }
+
+    /// How far a node may have issued in a layout: a server that issues as that node begins here.
+    pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
+        let Ok(own) = self.layout.parse::<Layout>() else { return Position::MAX };
+        if own == *layout {
+            return self.mark(node);
+        }
+        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node) && holds(Guard::OthersStart));
+        let lease = lease.map_or(Position::ZERO, |lease| lease.start_in(layout, &own));
+        self.others.mark(layout, node).max(lease)
+    }
+
+    /// `at`: when ids of the layout were asked for last.
+    fn set_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
+        if self.is_own(layout) {
+            return self.own.set(node, position);
+        }
+        let other = self.others.get_mut(layout, at);
+        other.used = at;
+        other.of.set(node, position);
+    }
+
+    fn set_rollback(&mut self, layout: &Layout, rollback: u32, at: UnixMicros) {
+        if self.is_own(layout) {
+            self.node = self.node.map(|node| Node { rollback, ..node });
+        } else {
+            self.others.get_mut(layout, at).rollback = rollback;
+        }
+    }
+
+    /// Has every node begin at or above a position of a layout that has no mark in it.
+    pub fn begin_above(&mut self, layout: &Layout, above: Position) {
+        if self.is_own(layout) {
+            self.own.raise_floor(above);
+        } else if above > Position::ZERO {
+            let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
+            self.others.get_mut(layout, used).of.raise_floor(above);
+        }
+    }
+
+    /// The marks of a layout.
+    pub fn marks_of(&self, layout: &Layout) -> Option<&Marks> {
+        if self.is_own(layout) { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
+    }
+
+    /// The highest mark of a layout that counts here; 0 where the state is another cluster's.
+    pub fn highest_mark(&self, here: &Here, layout: &Layout) -> Position {
+        let marks = self.marks_of(layout).filter(|_| self.is_of_cluster(here));
+        marks.map_or(Position::ZERO, Marks::highest)
+    }
+
+    /// Whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
+    /// `layout` is the server's own.
+    pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
+        let blocks = |other: &OtherLayout| other.of.floor > other.layout.position_after(at);
+        self.own.floor > layout.position_after(at) || self.others.layouts.iter().any(blocks)
+    }
+
+    /// Whether ids of some layout come to an instant. `own` is the server's own layout.
+    pub fn comes_to(&self, at: UnixMicros, own: &Layout) -> bool {
+        let comes = |layout: &Layout| {
+            self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))
+        };
+        comes(own) || self.others.layouts.iter().any(|other| comes(&other.layout))
+    }
+
+    /// All layouts whose marks count here but for the server's own of now.
+    pub fn layouts_beside(&self, here: &Here) -> Vec<Layout> {
+        let own = self.layout.parse().ok();
+        let all = self.others.layouts.iter().map(|other| other.layout).chain(own);
+        all.filter(|layout| *layout != here.layout && self.is_of_cluster(here)).collect()
+    }
+}

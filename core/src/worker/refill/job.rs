@@ -1,0 +1,194 @@
+//! A tag that wants ids.
+
+use super::settings::Settings;
+use super::slot::{SharedMemory, TagSlot, Trouble};
+use super::tables::{Database, Tables, TransactionError};
+use crate::clock::Clock;
+use crate::sequence::directory::Tag;
+use crate::sequence::request::Answer;
+use crate::sequence::reservation::{CarryOver, Outcome, Reached, Reserved, Row, Wish};
+use crate::sequence::segment::{Stamp, Supply};
+use crate::sequence::step::HUNGER;
+use crate::sequence::tag_rows;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// A tag that wants ids.
+pub struct Job<'s, S> {
+    /// Its place.
+    pub slot: &'s S,
+    /// What it is called,
+    pub tag: Tag,
+    /// and the table of tags that it is in.
+    pub source: u32,
+    /// Answers go to the callers that asked before this.
+    ticket: u64,
+    /// The owner of the place when the tag was found there, and how often it had been cleared when the row was locked: a
+    /// place is cleared under that lock. What is reserved is published for this only.
+    stamp: Cell<Stamp>,
+}
+
+impl<'s, S: TagSlot> Job<'s, S> {
+    /// The tag at a place, if a call asks for ids. With the directory locked, so that the place is the tag's.
+    pub fn new(slot: &'s S, tag: Tag, source: u32) -> Option<Self> {
+        let ticket = slot.request().pending()?;
+        Some(Self { slot, tag, source, ticket, stamp: Cell::new(slot.segment().stamp()) })
+    }
+
+    /// Whether there is room in the buffers, or what they hold is out of date.
+    pub fn needs_ids(&self, clock: &impl Clock) -> bool {
+        let shelves = self.slot.segment().shelves();
+        shelves.have_room() || shelves.is_over(clock)
+    }
+
+    /// Whether the tag is to be made where there is none.
+    pub fn creates(&self) -> bool {
+        self.slot.request().creates()
+    }
+
+    /// What to wish for. For the table of this database: called with the row locked.
+    pub fn wish(&self, settings: Settings, carry_over: Option<CarryOver>, floor: Option<Reached>) -> Wish {
+        let slot = self.slot;
+        let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
+        // As long as it should, where it says nothing of demand: the step stays what it is.
+        let says_nothing = most.is_some() || slot.was_cut_short();
+        let lasted = slot.lasted().map(|lasted| if says_nothing { settings.target } else { lasted });
+        let clearings = slot.segment().stamp().clearings;
+        self.stamp.set(Stamp { clearings, ..self.stamp.get() });
+        Wish {
+            carry_over,
+            pace: slot.pace(),
+            lasted,
+            target: settings.target,
+            hungry: most.is_none() && slot.waited_ago().is_some_and(|ago| ago < HUNGER),
+            prefetch: settings.prefetch,
+            floor,
+            received: None,
+            share: None,
+            most,
+            clock: None,
+        }
+    }
+
+    /// How far transactions that were rolled back came, with the row locked.
+    pub fn floor(&self, memory: &impl SharedMemory, row: &Row) -> Option<Reached> {
+        let noted = memory.floor(self.source, &self.tag);
+        let floor = row.floor(noted);
+        if floor.is_none() && noted.is_some() {
+            // Of another life, that a prepared transaction ended: nothing could tell of its commit.
+            memory.clear_floor(self.source, &self.tag, None);
+        }
+        floor
+    }
+
+    /// Answers the callers.
+    pub fn answer(&self, answer: Answer) {
+        self.slot.request().answer(self.ticket, answer);
+        self.slot.wake();
+    }
+
+    /// Tells the callers that there are ids.
+    pub fn supplied(&self) {
+        self.answer(Answer::Supplied);
+    }
+
+    /// Tells the callers that there are no ids.
+    pub fn deny(&self, denial: &Outcome) {
+        match denial {
+            Outcome::Exhausted(exhausted) => {
+                if self.is_current() {
+                    self.slot.note_max_value(exhausted.max_value);
+                }
+                self.answer(Answer::Exhausted);
+            }
+            _ => self.answer(Answer::Unknown),
+        }
+    }
+
+    /// Puts reserved ids into the buffers, unless the place is another tag's by now or was cleared meanwhile.
+    pub fn put_out(&self, memory: &impl SharedMemory, reserved: &Reserved, took: Duration) -> bool {
+        memory.with_directory_locked(|| {
+            let (slot, segment) = (self.slot, self.slot.segment());
+            let Supply { range, period, prefetch_at } = reserved.supply;
+            let mut stamp = self.stamp.get();
+            // What is left of a day that is over belongs to that day; or to this one, where another server's clock is behind.
+            let shelves = segment.shelves();
+            let stale = shelves.days().any(|day| day != period.day) || shelves.is_over(memory);
+            if stamp == segment.stamp() && stale {
+                slot.clear();
+                stamp = segment.stamp();
+            }
+            let slow_start =
+                slot.slow_start().and_then(|slow_start| slow_start.after(range.count, reserved.pace.step));
+            // Nothing is fetched ahead where it may be lost.
+            let prefetch_at = if slow_start.is_some() { u32::MAX } else { prefetch_at };
+            if !segment.publish(&Supply { prefetch_at, ..reserved.supply }, stamp) {
+                return false;
+            }
+            memory.clear_floor(self.source, &self.tag, Some((period.day, range.last())));
+            slot.set_slow_start(slow_start);
+            slot.set_trouble(None);
+            slot.note_published(reserved, took);
+            true
+        })
+    }
+
+    /// Whether the place is the tag's still.
+    fn is_current(&self) -> bool {
+        self.slot.segment().incarnation() == self.stamp.get().incarnation
+    }
+
+    /// Notes why there are no ids, where the place is the tag's still.
+    pub fn note_trouble(&self, trouble: Trouble) {
+        if self.is_current() {
+            self.slot.set_trouble(Some(trouble));
+        }
+    }
+
+    /// Notes that another transaction has the row locked.
+    pub fn note_locked(&self) {
+        self.note_trouble(Trouble::RowLocked);
+    }
+
+    /// Whether it was locked the last time.
+    pub fn was_locked(&self) -> bool {
+        self.slot.trouble() == Some(Trouble::RowLocked)
+    }
+
+    /// Notes that a transaction failed; whether because something was locked.
+    pub fn note_failure(&self, failure: &TransactionError) -> bool {
+        if failure.is_lock_timeout {
+            self.note_locked();
+        } else {
+            self.note_trouble(Trouble::Failed(failure.code));
+        }
+        failure.is_lock_timeout
+    }
+
+    /// Whether the callers have an answer.
+    pub fn is_answered(&self) -> bool {
+        self.slot.request().answer_to(self.ticket).is_some()
+    }
+
+    /// Has calls that still wait ask again. What none waits for yet stays asked.
+    pub fn defer(&self) {
+        if !self.is_answered() && self.slot.segment().shelves().left() == 0 {
+            self.supplied();
+        }
+    }
+
+    /// Whether a transaction failed the last time.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.slot.trouble(), Some(Trouble::Failed(_)))
+    }
+
+    /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do. Whose the
+    /// place is by now does not matter: the row's version tells whether it is as the reservation left it.
+    pub fn give_back(&self, database: &impl Database, reserved: &Reserved) {
+        let given = database.transaction(|tables| match tables.source() {
+            Some(source) if source == self.source => tag_rows::give_back(tables, &self.tag, reserved),
+            _ => Ok(()),
+        });
+        drop(given);
+    }
+}

@@ -1,0 +1,264 @@
+//! Which of those that wait is served next, and which of those that serve makes room, where there is more to be served
+//! than can be at once.
+//!
+//! A *turn* is the time that one is served, a database by a worker. The one that has waited longest is next. One that is
+//! served and has nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with
+//! it the time that one waits for it.
+//!
+//! One that had to be cut short is *slow*. All slow ones come to no more than half of the places until a turn of theirs
+//! ends well: many that hang cannot keep the others from being served. One that was served in vain waits a little before
+//! it comes again, longer each time.
+
+use crate::worker::backoff::Backoff;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// For how long one is served before it has to make room for others.
+pub const TURN: Duration = Duration::from_millis(100);
+/// How long one that has to make room may take to end what it is doing: at first, and where it is known to be slow.
+pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
+/// By how much later it is ended by force.
+pub const FORCE: Duration = Duration::from_secs(1);
+/// What no session waits for yet counts as asked for this much later.
+pub const AHEAD: Duration = Duration::from_secs(1);
+/// The pause before one comes again that was served in vain.
+pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+/// And of one that could not even be reached.
+pub const PAUSE_OUT_OF_REACH: Backoff = Backoff::new(PAUSE.first, Duration::from_secs(5));
+
+/// How soon one wants to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// A session waits for it.
+    Now,
+    /// No session waits for it yet.
+    Ahead,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Something was served, or nothing was left to be.
+    Served,
+    /// Nothing was, but it ended when it had to.
+    InVain,
+    /// It was cut short.
+    Cut,
+    /// It did not even begin.
+    OutOfReach,
+}
+
+/// Which ones wait (`W`), and at which places (`S`) one is served. Times are of any clock that only goes forward.
+#[derive(Clone, Debug)]
+pub struct Turns<W, S> {
+    waiting: BTreeMap<W, Wait>,
+    served: BTreeMap<S, Turn<W>>,
+    /// Of those whose last turn did not end well.
+    past: BTreeMap<W, Past>,
+    /// Whether a slow one had the last turn: on the only place they take turns with the others.
+    slow_last: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: Duration,
+    want: Urgency,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Turn<W> {
+    whose: W,
+    since: Duration,
+    slow: bool,
+    /// Whether there is nothing to do there.
+    idle: bool,
+    /// By when it is to have made room; None where it was not asked to.
+    leaves_by: Option<Duration>,
+    ended: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    slow: bool,
+    pause: Duration,
+    /// When it may come again.
+    again: Duration,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan<W, S> {
+    /// Whose turn begins, in this order.
+    pub begin: Vec<W>,
+    /// Which are to make room, and by when.
+    pub leave: Vec<(S, Duration)>,
+    /// Which were to and have not, and are to be ended.
+    pub end: Vec<S>,
+    /// Whether one goes on waiting for a place.
+    pub short: bool,
+    /// When something is due though nothing has changed.
+    pub due: Option<Duration>,
+}
+
+impl<W, S> Default for Turns<W, S> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), served: BTreeMap::new(), past: BTreeMap::new(), slow_last: false }
+    }
+}
+
+impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
+    /// Notes all that wait now, and for what, and all places where one is served: which one, and whether it is idle there.
+    pub fn note(
+        &mut self,
+        waiting: impl IntoIterator<Item = (W, Urgency)>,
+        served: impl IntoIterator<Item = (S, W, bool)>,
+        now: Duration,
+    ) {
+        let wait = |(one, want): (W, Urgency)| {
+            let mut wait = self.waiting.get(&one).copied().unwrap_or(Wait { since: now, want });
+            if wait.want != want {
+                // Now that a session waits for it, it is no later than it was, and no earlier than just now.
+                wait = Wait { since: now.min(wait.rank()), want };
+            }
+            (one, wait)
+        };
+        self.waiting = waiting.into_iter().map(wait).collect();
+        let turn = |(place, whose, idle): (S, W, bool)| {
+            let slow = self.past.get(&whose).is_some_and(|past| past.slow);
+            let fresh = Turn { whose, since: now, slow, idle, leaves_by: None, ended: false };
+            let turn = self.served.get(&place).filter(|turn| turn.whose == whose).copied();
+            (place, Turn { idle, ..turn.unwrap_or(fresh) })
+        };
+        self.served = served.into_iter().map(turn).collect();
+    }
+
+    /// Notes how a turn ended.
+    pub fn ended(&mut self, whose: W, end: End, now: Duration) {
+        if end == End::Served {
+            self.past.remove(&whose);
+            return;
+        }
+        let past = self.past.get(&whose).copied();
+        let backoff = if end == End::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
+        let pause = backoff.next(past.map(|past| past.pause));
+        // One that ends in vain in time holds no other up.
+        let slow = end != End::InVain;
+        self.past.insert(whose, Past { slow, pause, again: now + pause });
+    }
+
+    /// Forgets how the turns of those ended that are gone.
+    pub fn forget(&mut self, is_gone: impl Fn(W) -> bool) {
+        self.past.retain(|one, _| !is_gone(*one));
+    }
+
+    /// Those that wait, in the order in which they come.
+    pub fn queue(&self) -> Vec<W> {
+        let mut queue: Vec<_> = self.waiting.iter().map(|(one, wait)| (wait.rank(), *one)).collect();
+        queue.sort_unstable();
+        queue.into_iter().map(|(_, one)| one).collect()
+    }
+
+    /// What is to be done with so many places in all, of which so many are free. So many others wait for one of them too,
+    /// and come first. Each is asked to leave once, and ended once.
+    pub fn plan(&mut self, places: usize, free: usize, others: usize, now: Duration) -> Plan<W, S> {
+        let mut left: Vec<W> =
+            self.queue().into_iter().filter(|one| self.pause_of(*one, now).is_none()).collect();
+        let mut begin = Vec::new();
+        let mut slow = self.served.values().filter(|turn| turn.slow).count();
+        for _ in others..free {
+            let next = left.iter().position(|one| self.may_begin(*one, &left, places, slow));
+            let Some(next) = next else { break };
+            let one = left.remove(next);
+            self.slow_last = self.is_slow(one);
+            slow += usize::from(self.slow_last);
+            begin.push(one);
+        }
+        // For those that may not have another place, only one of their own makes room.
+        let allowed = most_slow(places).saturating_sub(slow);
+        let (slow_left, sound_left): (Vec<W>, Vec<W>) = left.iter().partition(|one| self.is_slow(**one));
+        let wanted = sound_left.len() + slow_left.len().min(allowed) + others.saturating_sub(free);
+        let wanted_slow = slow_left.len().saturating_sub(allowed);
+        let mut leave = self.ask_to_leave(wanted_slow, now, |turn| turn.slow);
+        leave.extend(self.ask_to_leave(wanted, now, |_| true));
+        let short = wanted + wanted_slow > 0;
+        let end = if short { self.overdue(now) } else { Vec::new() };
+        Plan { begin, leave, end, short, due: self.due(short, now) }
+    }
+
+    fn is_slow(&self, one: W) -> bool {
+        self.past.get(&one).is_some_and(|past| past.slow)
+    }
+
+    /// When it may come again, if not yet.
+    fn pause_of(&self, one: W, now: Duration) -> Option<Duration> {
+        self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
+    }
+
+    /// Whether a turn of its may begin, of those that are left, when `slow` slow ones are served.
+    fn may_begin(&self, one: W, left: &[W], places: usize, slow: usize) -> bool {
+        let alternates = places > 1 || !self.slow_last || left.iter().all(|other| self.is_slow(*other));
+        !self.is_slow(one) || slow < most_slow(places) && alternates
+    }
+
+    /// Asks as many to leave as it takes to have so many places, of those that fit: those with nothing to do, and those
+    /// whose turn is over, the longest first.
+    fn ask_to_leave(
+        &mut self,
+        wanted: usize,
+        now: Duration,
+        fits: impl Fn(&Turn<W>) -> bool,
+    ) -> Vec<(S, Duration)> {
+        let leaving = self.served.values().filter(|turn| turn.leaves_by.is_some() && fits(turn)).count();
+        let mut all: Vec<_> = self
+            .served
+            .iter_mut()
+            .filter(|(_, turn)| turn.leaves_by.is_none() && fits(turn))
+            .filter(|(_, turn)| turn.idle || now.saturating_sub(turn.since) >= TURN)
+            .collect();
+        all.sort_unstable_by_key(|(place, turn)| (!turn.idle, turn.since, **place));
+        all.truncate(wanted.saturating_sub(leaving));
+        let ask = |(place, turn): (&S, &mut Turn<W>)| {
+            let by = now + if turn.slow { GIVE_WAY.1 } else { GIVE_WAY.0 };
+            turn.leaves_by = Some(by);
+            (*place, by)
+        };
+        all.into_iter().map(ask).collect()
+    }
+
+    fn overdue(&mut self, now: Duration) -> Vec<S> {
+        let over = |turn: &Turn<W>| !turn.ended && turn.leaves_by.is_some_and(|by| now >= by + FORCE);
+        let overdue = self.served.iter_mut().filter(|(_, turn)| over(turn));
+        let end = |(place, turn): (&S, &mut Turn<W>)| {
+            turn.ended = true;
+            *place
+        };
+        overdue.map(end).collect()
+    }
+
+    fn due(&self, short: bool, now: Duration) -> Option<Duration> {
+        let of_turn = |turn: &Turn<W>| match turn.leaves_by {
+            _ if !short || turn.ended => None,
+            Some(by) => Some(by + FORCE),
+            None => Some(turn.since + TURN),
+        };
+        let turns = self.served.values().filter_map(of_turn);
+        let pauses = self.waiting.keys().filter_map(|one| self.pause_of(*one, now));
+        // What is over already waits for another to leave.
+        turns.chain(pauses).filter(|due| *due > now).min()
+    }
+}
+
+impl Wait {
+    /// The lower, the sooner it comes.
+    fn rank(self) -> Duration {
+        match self.want {
+            Urgency::Now => self.since,
+            Urgency::Ahead => self.since + AHEAD,
+        }
+    }
+}
+
+/// How many slow ones may be served at once.
+fn most_slow(places: usize) -> usize {
+    (places / 2).max(1)
+}

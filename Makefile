@@ -25,9 +25,9 @@ export PGRX_HOME := $(TARGET)/no-pgrx-home
 # dependency build once more.
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND := 1
 
-# test-versions.sh names others.
-PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)
-PROFILE := release
+PROFILE ?= release
+# test-versions.sh names others. What the tests build is never what is installed for use.
+PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
   $(shell find src core/src core/Cargo.toml -type f)
@@ -101,6 +101,8 @@ status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=876
 TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server \
   test-versions-smoke
 
+# With assertions, and quicker to build than the release profile.
+test: export PROFILE := dev
 test: ## all tests
 	@devtools/test.sh $(TESTS)
 
@@ -141,7 +143,8 @@ check-arm64: ## does it type-check for arm64; skipped without the standard libra
 
 test-core: ## the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
-	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 cargo test -p snowflake_ids_core --features guards
+	@devtools/cargo-tool.sh cargo-nextest 0.9.143
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 cargo nextest run -p snowflake_ids_core --features guards
 
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'

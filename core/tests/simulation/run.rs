@@ -108,7 +108,7 @@ fn set_up(seed: u64) -> World {
     // Of three a database may have two.
     world.max_places.set(1 + 2 * usize::try_from(seed / 2 % 2).unwrap());
     let servers = match scope {
-        _ if many => 1_024,
+        _ if many => 256,
         Scope::Tight => {
             if seed / 5 % 4 < 2 {
                 3

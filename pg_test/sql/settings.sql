@@ -37,8 +37,6 @@ SET snowflake_ids.cache = 0;
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.cache = 1000001;
 \echo :LAST_ERROR_SQLSTATE
-SET snowflake_ids.wroker_id = 1;
-\echo :LAST_ERROR_SQLSTATE
 
 -- The server refuses what is out of range, in words that differ from version to version.
 \set VERBOSITY sqlstate

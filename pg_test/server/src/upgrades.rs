@@ -67,9 +67,10 @@ pub const SOURCES: [Source; 15] = [
     dense("select next_of_clerk()"),
     dense("select segment_nextval('yearly')"),
     dense("select series_nextval('invoices', 7)"),
-    dense("select series_nextval('versions', 7)"),
-    dense("select series_nextval('messages', '019ab1c8-7000-7000-8000-000000000000'::uuid)"),
-    dense("select series_nextval('tickets', 'a key'::text)"),
+    // A later version goes on above all that these had reserved.
+    growing("select series_nextval('versions', 7)"),
+    growing("select series_nextval('messages', '019ab1c8-7000-7000-8000-000000000000'::uuid)"),
+    growing("select series_nextval('tickets', 'a key'::text)"),
     growing("select series_nextval('positions', 7)"),
     growing("insert into customer (name) values ('c') returning id"),
     dense("insert into parcel (name) values ('p') returning id"),

@@ -356,7 +356,8 @@ BEGIN
     IF tag IS NULL THEN
         findings := format($sql$
             parts (id, day, datacenter, worker) AS NOT MATERIALIZED (
-                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000, i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
+                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000,
+                    i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
                 FROM ids AS i WHERE i.id BETWEEN 0 AND %8$s
             ), counts AS (
                 SELECT p.day, p.datacenter, p.worker, count(*) AS rows, min(p.id) AS first, max(p.id) AS last
@@ -456,9 +457,10 @@ BEGIN
                     FROM (SELECT w.number, (w.pair ->> 0)::bigint, (w.pair ->> 1)::bigint
                         FROM jsonb_array_elements(f.places) WITH ORDINALITY AS w (pair, number)) AS o (number, place, rows)
                     GROUP BY 1) AS p (number, name, rows)) || '.'), '')
-    FROM ROWS FROM (jsonb_to_recordset(answer) AS (finding text, id bigint, rows bigint, day integer, datacenter integer, worker integer,
-        first bigint, last bigint, places jsonb)) WITH ORDINALITY AS f
-    WHERE f.finding <> 'future' OR f.id > CASE WHEN tag IS NULL THEN layout.highest ELSE coalesce(numbers.highest, 9223372036854775807) END
+    FROM ROWS FROM (jsonb_to_recordset(answer) AS (finding text, id bigint, rows bigint, day integer, datacenter integer,
+        worker integer, first bigint, last bigint, places jsonb)) WITH ORDINALITY AS f
+    WHERE f.finding <> 'future'
+        OR f.id > CASE WHEN tag IS NULL THEN layout.highest ELSE coalesce(numbers.highest, 9223372036854775807) END
     ORDER BY f.ordinality;
 END
 $$;
@@ -3106,33 +3108,40 @@ RETURNS TABLE (severity text, subject text, problem text, action text, since tim
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     s record;
-    drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
-    lease interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     places record;
+    drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
+    lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
+    lease_left interval;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
         RETURN QUERY SELECT 'alarm', 'server', 'snowflake_ids was not loaded when the server started',
-            'Add snowflake_ids to shared_preload_libraries, and restart the server: ids are only decoded until then (docs/errors.md, "Snowflake ids").', NULL::timestamptz;
+            'Add snowflake_ids to shared_preload_libraries, and restart the server: ids are only decoded until then '
+            '(docs/errors.md, "Snowflake ids").', NULL::timestamptz;
         RETURN;
     END IF;
     SELECT * INTO s FROM snowflake_ids.status;
     SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
+    lease_left := s.lease_expires_at - now();
     RETURN QUERY
     WITH tags AS (
         SELECT * FROM snowflake_ids_internal.tags_by_standing()
+    ), ends (subject, years_left) AS (
+        SELECT 'server', s.years_left
+        UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), found (severity, subject, problem, action, since) AS (
         SELECT 'note', 'server', 'this server is a standby, which issues no ids',
-            'Connect to the primary for ids; after a promotion this server issues them (docs/operations.md, "Standbys and promotion").', NULL::timestamptz
+            'Connect to the primary for ids; after a promotion this server issues them (docs/operations.md, "Standbys and promotion").',
+            NULL::timestamptz
         WHERE s.state = 'in recovery'
         UNION ALL
         SELECT 'alarm', 'server', format('this server issues no snowflake ids: %s', s.state),
-            CASE WHEN s.state LIKE '%state%'
-                THEN 'Do not delete the state file; once you know why, settle it with the function that the document names (docs/errors.md, "The state file").'
-            WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
+            CASE WHEN s.state LIKE '%state%' THEN 'Do not delete the state file; once you know why, settle it with the function that '
+                    'the document names (docs/errors.md, "The state file").'
+                WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
                 THEN 'See the server''s log for why the lease was not renewed (docs/operations.md, "Worker ids").'
-            WHEN s.state LIKE '%clock%'
-                THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by mistake (docs/operations.md, "Clocks").'
-            ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
+                WHEN s.state LIKE '%clock%' THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by '
+                    'mistake (docs/operations.md, "Clocks").'
+                ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
         WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
         UNION ALL
         SELECT 'alarm', 'clock', format('the clock is %s ahead, and is not followed', s.clock_ahead),
@@ -3140,28 +3149,32 @@ BEGIN
         WHERE s.clock_ahead > interval '0'
         UNION ALL
         -- Where no ids are issued any more, that is said already.
-        SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock', format('ids are %s ahead of the clock', s.drift),
-            format('Set the clock right if it was stepped back; else take ids more slowly: calls wait, or fail, from %s on, which is max_drift '
-                '(docs/operations.md, "Clocks").', drift_limit), NULL
+        SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
+            format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
+            'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
         WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
         UNION ALL
         SELECT 'warning', 'clock', format('the clock was stepped in the last hour, %s times', sum(h.steps_back + h.steps_forward)),
             'Find what sets the clock, and let one service slew it (docs/operations.md, "Clocks").', min(h.sampled_at)
         FROM snowflake_ids.status_history AS h WHERE h.steps_back + h.steps_forward > 0 HAVING count(*) > 0
         UNION ALL
-        SELECT CASE WHEN s.lease_expires_at - now() < lease / 10 THEN 'alarm' ELSE 'warning' END, 'worker id',
-            format('the lease of the worker id ends in %s, and is not renewed', date_trunc('second', greatest(s.lease_expires_at - now(), interval '0'))),
+        SELECT CASE WHEN lease_left < lease_duration / 10 THEN 'alarm' ELSE 'warning' END, 'worker id',
+            format('the lease of the worker id ends in %s, and is not renewed',
+                date_trunc('second', greatest(lease_left, interval '0'))),
             'See that the registry can be reached; the server''s log says why it is not (docs/operations.md, "Worker ids").', NULL
-        WHERE s.lease_expires_at - now() < lease / 2
+        WHERE lease_left < lease_duration / 2
         UNION ALL
         SELECT 'alarm', format('registry %s', r.server), 'the registry does not answer' || coalesce(': ' || r.error, ''),
-            'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").', r.last_answer
+            'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").',
+            r.last_answer
         FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
         UNION ALL
-        SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END, format('tag %s', t.tag ->> 'tag'),
+        SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END,
+            format('tag %s', t.tag ->> 'tag'),
             CASE t.standing WHEN 'without ids' THEN 'the tag is without ids, and refills fail: ' || (t.tag ->> 'trouble')
                 WHEN 'refills fail' THEN 'refills fail: ' || (t.tag ->> 'trouble')
-                ELSE format('the tag is used up at %s, at the pace since its first use', date_trunc('second', (t.tag ->> 'exhausted_at')::timestamptz)) END
+                ELSE format('the tag is used up at %s, at the pace since its first use',
+                    date_trunc('second', (t.tag ->> 'exhausted_at')::timestamptz)) END
                 || CASE WHEN c.more > 0 THEN format(' (%s more tags)', c.more) ELSE '' END,
             CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
                 ELSE 'Do what the column trouble of segment_status asks for (docs/operations.md, "Troubles").' END, NULL
@@ -3174,16 +3187,18 @@ BEGIN
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
         SELECT 'warning', 'tags', format('%s of %s places for tags are taken', places.places_in_use, places.places),
-            'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses (docs/operations.md, "Places for tags").', NULL
+            'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
+            '(docs/operations.md, "Places for tags").', NULL
         WHERE places.places_in_use * 10 >= places.places * 9
         UNION ALL
-        SELECT CASE WHEN l.years_left < 1 THEN 'alarm' ELSE 'warning' END, l.subject, format('the layout ends in %s years', l.years_left),
+        SELECT CASE WHEN e.years_left < 1 THEN 'alarm' ELSE 'warning' END, e.subject,
+            format('the layout ends in %s years', e.years_left),
             'Change the layout; layout_change says from when on the new ids are above the old (docs/layouts.md, "Changing it").', NULL
-        FROM (SELECT 'server', s.years_left UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g)
-            AS l (subject, years_left) WHERE l.years_left < 5
+        FROM ends AS e WHERE e.years_left < 5
         UNION ALL
         SELECT 'warning', format('generator %s', g.name), format('the generator does not fit this server: %s', g.state),
-            'Give the generator a layout with a wider worker, or the server another worker id (docs/errors.md, "Named generators").', NULL
+            'Give the generator a layout with a wider worker, or the server another worker id (docs/errors.md, "Named generators").',
+            NULL
         FROM snowflake_ids.generator_status AS g WHERE NOT g.fits
     )
     SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f ORDER BY f.severity, f.subject;
@@ -3208,8 +3223,9 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     told := jsonb_build_object('at', clock_timestamp(),
         'trouble', (SELECT coalesce(jsonb_agg(a), '[]') FROM snowflake_ids.attention AS a),
-        'identity', jsonb_build_object('cluster_name', current_setting('cluster_name'), 'database', current_database(), 'role', current_user,
-            'postgres', current_setting('server_version'), 'extension', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'),
+        'identity', jsonb_build_object('cluster_name', current_setting('cluster_name'), 'database', current_database(),
+            'role', current_user, 'postgres', current_setting('server_version'),
+            'extension', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'),
             'system_identifier', snowflake_ids_internal.system_identifier()::text, 'timeline', snowflake_ids_internal.timeline(),
             'is_standby', pg_is_in_recovery()));
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -3229,8 +3245,10 @@ BEGIN
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
         -- The first in full, the others by name.
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
-            SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0), 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
-                'places', (SELECT jsonb_build_object('taken', p.places_in_use, 'all', p.places) FROM snowflake_ids_internal.segment_totals() AS p),
+            SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
+                'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
+                'places', (SELECT jsonb_build_object('taken', p.places_in_use, 'all', p.places)
+                    FROM snowflake_ids_internal.segment_totals() AS p),
                 'rows', (SELECT coalesce(jsonb_agg(CASE WHEN t.number <= 50 THEN t.tag
                         ELSE jsonb_build_object('database', t.tag -> 'database', 'tag', t.tag -> 'tag', 'used', t.tag -> 'used') END
                     || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
@@ -3240,7 +3258,8 @@ BEGIN
         'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
             WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
         'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
-        'sequences', (SELECT coalesce(jsonb_agg(b), '[]') FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
+        'sequences', (SELECT coalesce(jsonb_agg(b), '[]')
+            FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
@@ -3258,7 +3277,8 @@ BEGIN
     RETURN snowflake_ids_internal.page_of((told || jsonb_build_object('layouts',
         (SELECT jsonb_agg(to_jsonb(p) || jsonb_build_object('of', l.name, 'in_use', l.in_use))
             FROM (SELECT 'this server', NULL, true UNION ALL
-                SELECT format('generator %s', g ->> 'name'), g ->> 'layout', true FROM jsonb_array_elements(told -> 'generators') AS g UNION ALL
+                SELECT format('generator %s', g ->> 'name'), g ->> 'layout', true
+                FROM jsonb_array_elements(told -> 'generators') AS g UNION ALL
                 SELECT s, s, false FROM snowflake_ids_internal.presets() AS s) AS l (name, layout, in_use),
                 snowflake_ids_internal.layout_parts(l.layout) AS p)))::text);
 END

@@ -135,7 +135,8 @@ BEGIN
     IF tag IS NULL THEN
         findings := format($sql$
             parts (id, day, datacenter, worker) AS NOT MATERIALIZED (
-                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000, i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
+                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000,
+                    i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
                 FROM ids AS i WHERE i.id BETWEEN 0 AND %8$s
             ), counts AS (
                 SELECT p.day, p.datacenter, p.worker, count(*) AS rows, min(p.id) AS first, max(p.id) AS last
@@ -235,9 +236,10 @@ BEGIN
                     FROM (SELECT w.number, (w.pair ->> 0)::bigint, (w.pair ->> 1)::bigint
                         FROM jsonb_array_elements(f.places) WITH ORDINALITY AS w (pair, number)) AS o (number, place, rows)
                     GROUP BY 1) AS p (number, name, rows)) || '.'), '')
-    FROM ROWS FROM (jsonb_to_recordset(answer) AS (finding text, id bigint, rows bigint, day integer, datacenter integer, worker integer,
-        first bigint, last bigint, places jsonb)) WITH ORDINALITY AS f
-    WHERE f.finding <> 'future' OR f.id > CASE WHEN tag IS NULL THEN layout.highest ELSE coalesce(numbers.highest, 9223372036854775807) END
+    FROM ROWS FROM (jsonb_to_recordset(answer) AS (finding text, id bigint, rows bigint, day integer, datacenter integer,
+        worker integer, first bigint, last bigint, places jsonb)) WITH ORDINALITY AS f
+    WHERE f.finding <> 'future'
+        OR f.id > CASE WHEN tag IS NULL THEN layout.highest ELSE coalesce(numbers.highest, 9223372036854775807) END
     ORDER BY f.ordinality;
 END
 $$;

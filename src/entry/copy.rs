@@ -8,12 +8,7 @@ use crate::pg::{catalog, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use std::ffi::CStr;
 
-/// Tells the server how to call the function below.
-#[unsafe(no_mangle)]
-extern "C" fn pg_finfo_nextval_support_wrapper() -> &'static pg_sys::Pg_finfo_record {
-    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &VERSION_1
-}
+info!(pg_finfo_nextval_support_wrapper);
 
 /// What the planner asks about a call of ours.
 #[unsafe(no_mangle)]

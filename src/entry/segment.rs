@@ -8,23 +8,18 @@ use crate::segment::error::SegmentError;
 use crate::segment::held::{self, Held};
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const NAME: &str = "segment_nextval";
 
-/// Tells the server how to call the function below.
-#[unsafe(no_mangle)]
-extern "C" fn pg_finfo_segment_nextval_wrapper() -> &'static pg_sys::Pg_finfo_record {
-    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &VERSION_1
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn segment_nextval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+entry!(
+    segment_nextval_wrapper,
+    pg_finfo_segment_nextval_wrapper,
+    guarded,
     // SAFETY: called by the server, with what it passes.
-    let id = catch_unwind(AssertUnwindSafe(|| unsafe { at_once(call) })).ok().flatten();
-    id.map_or_else(|| guarded(call), Into::into)
-}
+    |call| unsafe { at_once(call) },
+    // SAFETY: as above.
+    |call| unsafe { next(call) }
+);
 
 /// The next id, where the session knows the tag and its buffers have some.
 ///
@@ -56,9 +51,11 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
     }
 }
 
-#[cold]
-#[pg_guard]
-extern "C-unwind" fn guarded(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+/// The same, whatever it takes.
+///
+/// # Safety
+/// As above.
+unsafe fn next(call: pg_sys::FunctionCallInfo) -> i64 {
     // SAFETY: as above.
     let argument = unsafe { (*call).args.as_ptr().read() };
     if argument.isnull {
@@ -67,7 +64,7 @@ extern "C-unwind" fn guarded(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: the argument is a text.
     let tag = unsafe { tag_of(argument.value) };
     let tag = tag.unwrap_or_else(|error| raise(SegmentError::BadTag(error)));
-    segment::next(NAME, tag).unwrap_or_else(|failure| raise(failure)).into()
+    segment::next(NAME, tag).unwrap_or_else(|failure| raise(failure))
 }
 
 extension_sql!(

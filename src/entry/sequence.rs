@@ -5,17 +5,6 @@ use crate::pg::report::{raise, report};
 use crate::sequence::{self, error::SequenceError};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 
-/// Tells the server how to call a function.
-macro_rules! info {
-    ($info:ident) => {
-        #[unsafe(no_mangle)]
-        extern "C" fn $info() -> &'static pg_sys::Pg_finfo_record {
-            static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-            &VERSION_1
-        }
-    };
-}
-
 info!(pg_finfo_sequence_nextval_wrapper);
 info!(pg_finfo_sequence_currval_wrapper);
 info!(pg_finfo_sequence_lastval_wrapper);

@@ -7,53 +7,33 @@ use crate::series;
 use pgrx::{FromDatum, extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES, SeriesError};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// An entry, what tells the server how to call it, the guarded function behind it, and what reads a key: without the server, if it can.
-macro_rules! entry {
-    ($entry:ident, $info:ident, $guarded:ident, $read_at_once:expr, $read:expr) => {
-        #[unsafe(no_mangle)]
-        extern "C" fn $info() -> &'static pg_sys::Pg_finfo_record {
-            static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-            &VERSION_1
-        }
-
-        #[unsafe(no_mangle)]
-        extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-            // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
-            let taken = catch_unwind(AssertUnwindSafe(|| unsafe { at_once(call, $read_at_once) }));
-            taken.ok().flatten().map_or_else(|| $guarded(call), Into::into)
-        }
-
-        #[cold]
-        #[pg_guard]
-        extern "C-unwind" fn $guarded(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-            // SAFETY: as above.
-            unsafe { next(call, $read) }.into()
-        }
-    };
-}
 
 entry!(
     series_nextval_of_bigint_wrapper,
     pg_finfo_series_nextval_of_bigint_wrapper,
     guarded_of_bigint,
-    |key| Some(bigint(key)),
-    bigint
+    // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+    |call| unsafe { at_once(call, |key| Some(bigint(key))) },
+    // SAFETY: as above.
+    |call| unsafe { next(call, bigint) }
 );
 entry!(
     series_nextval_of_text_wrapper,
     pg_finfo_series_nextval_of_text_wrapper,
     guarded_of_text,
-    plain_text,
-    text
+    // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+    |call| unsafe { at_once(call, plain_text) },
+    // SAFETY: as above.
+    |call| unsafe { next(call, text) }
 );
 entry!(
     series_nextval_of_uuid_wrapper,
     pg_finfo_series_nextval_of_uuid_wrapper,
     guarded_of_uuid,
-    |key| Some(uuid(key)),
-    uuid
+    // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+    |call| unsafe { at_once(call, |key| Some(uuid(key))) },
+    // SAFETY: as above.
+    |call| unsafe { next(call, uuid) }
 );
 
 /// The next number of a key, where the session used the series last and memory has one of the key.

@@ -7,42 +7,24 @@ use crate::snowflake;
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::generator::named::{MAX_NAME_BYTES, NamedError};
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Tells the server how to call the function below.
-#[unsafe(no_mangle)]
-extern "C" fn pg_finfo_snowflake_nextval_wrapper() -> &'static pg_sys::Pg_finfo_record {
-    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &VERSION_1
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn snowflake_nextval_wrapper(_: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // Not at once, or not at all; a panic would come again, and be reported.
-    let id = catch_unwind(snowflake::next_at_once).ok().flatten();
-    id.map_or_else(|| guarded(), Into::into)
-}
-
-#[cold]
-#[pg_guard]
-extern "C-unwind" fn guarded() -> pg_sys::Datum {
-    snowflake::next("snowflake_nextval").unwrap_or_else(|error| raise(report(&error))).into()
-}
-
-/// Tells the server how to call the function below.
-#[unsafe(no_mangle)]
-extern "C" fn pg_finfo_snowflake_nextval_of_generator_wrapper() -> &'static pg_sys::Pg_finfo_record {
-    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &VERSION_1
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn snowflake_nextval_of_generator_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+entry!(
+    snowflake_nextval_wrapper,
+    pg_finfo_snowflake_nextval_wrapper,
+    guarded,
+    |_| snowflake::next_at_once(),
+    |_| snowflake::next("snowflake_nextval").unwrap_or_else(|error| raise(report(&error)))
+);
+entry!(
+    snowflake_nextval_of_generator_wrapper,
+    pg_finfo_snowflake_nextval_of_generator_wrapper,
+    guarded_of_generator,
     // SAFETY: called by the server, with what it passes.
-    let id =
-        catch_unwind(AssertUnwindSafe(|| snowflake::next_of_at_once(unsafe { known(call)? }))).ok().flatten();
-    id.map_or_else(|| guarded_of_generator(call), Into::into)
-}
+    |call| snowflake::next_of_at_once(unsafe { known(call)? }),
+    // SAFETY: as above.
+    |call| snowflake::next_of("snowflake_nextval", unsafe { looked_up(call) })
+        .unwrap_or_else(|error| raise(error))
+);
 
 /// The generator that a call names, where the session knows it.
 ///
@@ -100,15 +82,6 @@ unsafe fn is_constant(expression: pg_sys::fmNodePtr) -> bool {
             !first.is_null() && (*first).type_ == pg_sys::NodeTag::T_Const
         }
     }
-}
-
-#[cold]
-#[pg_guard]
-extern "C-unwind" fn guarded_of_generator(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: as above.
-    snowflake::next_of("snowflake_nextval", unsafe { looked_up(call) })
-        .unwrap_or_else(|error| raise(error))
-        .into()
 }
 
 /// The generator that a call names; an error where there is none.

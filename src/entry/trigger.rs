@@ -7,17 +7,13 @@ use pgrx::trigger_support::called_as_trigger;
 use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
 
 /// An entry, what tells the server how to call it, and the entry of pgrx's behind it.
-macro_rules! entry {
+macro_rules! trigger {
     ($entry:ident, $info:ident, $behind:ident) => {
         unsafe extern "C-unwind" {
             fn $behind(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
         }
 
-        #[unsafe(no_mangle)]
-        extern "C" fn $info() -> &'static pg_sys::Pg_finfo_record {
-            static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-            &VERSION_1
-        }
+        info!($info);
 
         #[unsafe(no_mangle)]
         extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
@@ -27,22 +23,26 @@ macro_rules! entry {
     };
 }
 
-entry!(segment_check_trigger, pg_finfo_segment_check_trigger, segment_check_wrapper);
-entry!(segment_changed_trigger, pg_finfo_segment_changed_trigger, segment_changed_wrapper);
-entry!(
+trigger!(segment_check_trigger, pg_finfo_segment_check_trigger, segment_check_wrapper);
+trigger!(segment_changed_trigger, pg_finfo_segment_changed_trigger, segment_changed_wrapper);
+trigger!(
     segment_privileges_changed_trigger,
     pg_finfo_segment_privileges_changed_trigger,
     segment_privileges_changed_wrapper
 );
-entry!(
+trigger!(
     sequence_binding_changed_trigger,
     pg_finfo_sequence_binding_changed_trigger,
     sequence_binding_changed_wrapper
 );
-entry!(generator_changed_trigger, pg_finfo_generator_changed_trigger, generator_changed_wrapper);
-entry!(series_fill_trigger, pg_finfo_series_fill_trigger, series_fill_wrapper);
-entry!(series_changed_trigger, pg_finfo_series_changed_trigger, series_changed_wrapper);
-entry!(keep_from_replication_trigger, pg_finfo_keep_from_replication_trigger, keep_from_replication_wrapper);
+trigger!(generator_changed_trigger, pg_finfo_generator_changed_trigger, generator_changed_wrapper);
+trigger!(series_fill_trigger, pg_finfo_series_fill_trigger, series_fill_wrapper);
+trigger!(series_changed_trigger, pg_finfo_series_changed_trigger, series_changed_wrapper);
+trigger!(
+    keep_from_replication_trigger,
+    pg_finfo_keep_from_replication_trigger,
+    keep_from_replication_wrapper
+);
 
 #[cold]
 #[pg_guard]

@@ -28,7 +28,6 @@ use snowflake_ids_core::generator::session::Session;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::server::issuer::Seat;
 use std::cell::{Cell, RefCell};
-use std::sync::Once;
 use std::time::Duration;
 
 /// How often the table was changed, as far as this session was told, and how often any database's was. The server tells a session at
@@ -188,7 +187,6 @@ fn as_of() -> AsOf {
 }
 
 static HOOKS: Hooks = Hooks {
-    watched: Once::new(),
     before_commit: refuse_late,
     before_prepare: refuse_to_prepare,
     committed: || {
@@ -201,8 +199,7 @@ static HOOKS: Hooks = Hooks {
         CHANGED.set(false);
         LAYOUT_CHANGED.set(None);
     },
-    subtransaction_aborted: |_| (),
-    subtransaction_committed: |_, _| (),
+    ..Hooks::none()
 };
 
 /// This transaction changes generators. When it commits, no session gives an id by what they were, not even in a statement that

@@ -11,15 +11,11 @@ use crate::shared::progress::own_place;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::report::progress::{Call, Command, Phase};
 use std::cell::Cell;
-use std::sync::Once;
 
 /// What is shown, and the subtransaction in which it began.
 static SHOWN: PerProcess<Cell<Option<(Command, Subtransaction)>>> = PerProcess::new(Cell::new(None));
 
 static HOOKS: Hooks = Hooks {
-    watched: Once::new(),
-    before_commit: || (),
-    before_prepare: || (),
     committed: clear,
     ended: clear,
     subtransaction_aborted: |aborted| {
@@ -27,7 +23,7 @@ static HOOKS: Hooks = Hooks {
             clear();
         }
     },
-    subtransaction_committed: |_, _| (),
+    ..Hooks::none()
 };
 
 /// Shows a call on a table, unless it is made within another one.

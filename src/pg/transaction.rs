@@ -23,6 +23,21 @@ pub struct Hooks {
     pub subtransaction_committed: fn(Subtransaction, Subtransaction),
 }
 
+impl Hooks {
+    /// That do nothing.
+    pub const fn none() -> Self {
+        Self {
+            watched: Once::new(),
+            before_commit: || (),
+            before_prepare: || (),
+            committed: || (),
+            ended: || (),
+            subtransaction_aborted: |_| (),
+            subtransaction_committed: |_, _| (),
+        }
+    }
+}
+
 /// The number of a subtransaction within its transaction. One that begins later has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subtransaction(u32);

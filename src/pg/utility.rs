@@ -5,7 +5,7 @@ use super::transaction::{self, Hooks};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_void};
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 
 /// Whether the innermost utility statement is COPY FROM.
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
@@ -35,7 +35,6 @@ static WATCH: OnceLock<Watch> = OnceLock::new();
 /// An error takes the way past the hook, and ends a transaction or subtransaction: what goes on after it is in no COPY,
 /// or in one that has planned its defaults; but it may be in ALTER SEQUENCE, whose event triggers have met the error.
 static AFTER_ERRORS: Hooks = Hooks {
-    watched: Once::new(),
     before_commit: || {},
     before_prepare: || {},
     committed: forget_altered,
@@ -48,6 +47,7 @@ static AFTER_ERRORS: Hooks = Hooks {
         ALTERS.set(true);
     },
     subtransaction_committed: |_, _| {},
+    ..Hooks::none()
 };
 
 // The raw symbol: pg_sys's makes an error report of its own of each error, in which the constraint's name, the position

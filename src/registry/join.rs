@@ -23,7 +23,6 @@ use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::server::state::Identity;
 use std::cell::Cell;
-use std::sync::Once;
 use std::sync::atomic::Ordering::Release;
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
@@ -80,15 +79,8 @@ pub fn leases_for(identity: &str) -> Checked<Option<String>> {
 /// here, if `moves_lease`.
 /// What was reserved before can't be published any more: refills are held up by the locks that the caller has.
 pub fn switch(moves_lease: bool) -> Checked<()> {
-    static HOOKS: Hooks = Hooks {
-        watched: Once::new(),
-        before_commit: || (),
-        before_prepare: refuse_to_prepare,
-        committed: act,
-        ended: forget,
-        subtransaction_aborted: |_| (),
-        subtransaction_committed: |_, _| (),
-    };
+    static HOOKS: Hooks =
+        Hooks { before_prepare: refuse_to_prepare, committed: act, ended: forget, ..Hooks::none() };
     place::leave_all(server::database(), None);
     let Some(shared) = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. })) else {
         return Ok(());

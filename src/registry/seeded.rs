@@ -10,21 +10,13 @@ use crate::store::registry as store;
 use snowflake_ids_core::registry::handover::Seeded;
 use snowflake_ids_core::sequence::directory::Tag;
 use std::cell::RefCell;
-use std::sync::Once;
 
 static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));
 
 /// The registries have a tag whose ids are above one. A savepoint that is rolled back changes nothing of that.
 pub fn note(source: Source, tag: &Tag, highest: i64) {
-    static HOOKS: Hooks = Hooks {
-        watched: Once::new(),
-        before_commit: settle,
-        before_prepare: settle,
-        committed,
-        ended: forget,
-        subtransaction_aborted: |_| (),
-        subtransaction_committed: |_, _| (),
-    };
+    static HOOKS: Hooks =
+        Hooks { before_commit: settle, before_prepare: settle, committed, ended: forget, ..Hooks::none() };
     transaction::watch(&HOOKS);
     SEEDED.borrow_mut().add((source, *tag), highest, discard);
 }

@@ -19,7 +19,6 @@ use snowflake_ids_core::sequence::own::{OwnError, OwnHost, OwnTags};
 use snowflake_ids_core::sequence::reservation::{Floor, Reached, Row};
 use snowflake_ids_core::sequence::segment::{Period, Taken};
 use std::cell::{Cell, RefCell};
-use std::sync::Once;
 
 pub use snowflake_ids_core::sequence::own::Change;
 
@@ -109,13 +108,13 @@ pub fn note_renamed(source: Source, old: &Tag, new: &Tag, life: Option<i64>) {
 /// Whether a change of these tags counts; if so, the transaction's end is watched from now on.
 fn begin(source: Source, tags: &[&Tag]) -> bool {
     static HOOKS: Hooks = Hooks {
-        watched: Once::new(),
         before_commit: settle,
         before_prepare: settle,
         committed,
         ended: forget,
         subtransaction_aborted: undo,
         subtransaction_committed: hand_up,
+        ..Hooks::none()
     };
     if QUIET.get() || is_elsewhere(source) {
         return false;

@@ -19,7 +19,6 @@ use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
 use std::cell::Cell;
-use std::sync::Once;
 
 static RESTART: Statement =
     Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)", &[OIDOID, TEXTOID, INT8OID]);
@@ -30,7 +29,6 @@ static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 static AT_COMMIT: Hooks = Hooks {
-    watched: Once::new(),
     before_commit: at_commit,
     before_prepare: || {
         known::refuse_to_prepare();
@@ -44,6 +42,7 @@ static AT_COMMIT: Hooks = Hooks {
     },
     subtransaction_aborted: |_| {},
     subtransaction_committed: |_, _| {},
+    ..Hooks::none()
 };
 
 /// A sequence is dropped, unless the transaction is rolled back.

@@ -24,7 +24,6 @@ use snowflake_ids_core::series::monotonic::{self, Bounds, Claim, Hash, Need, sec
 use snowflake_ids_core::series::{Key, Kind, SeriesError};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
-use std::sync::Once;
 
 /// What messages name.
 const FUNCTION: &str = "series_nextval()";
@@ -84,13 +83,10 @@ static RAISED: PerProcess<RefCell<FxHashMap<(i64, u16), i64>>> =
     PerProcess::new(RefCell::new(FxHashMap::with_hasher(FxBuildHasher)));
 
 static HOOKS: Hooks = Hooks {
-    watched: Once::new(),
-    before_commit: || (),
-    before_prepare: || (),
     committed: forget_raised,
     ended: forget_raised,
     subtransaction_aborted: |_| forget_raised(),
-    subtransaction_committed: |_, _| (),
+    ..Hooks::none()
 };
 
 fn forget_raised() {

@@ -23,16 +23,12 @@ use snowflake_ids_core::registry::lease_worker::{Doubt, LeaseWorker, LinkError, 
 use snowflake_ids_core::registry::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Once;
 use std::sync::atomic::Ordering::Release;
 
 /// Where in the transaction the lease was taken, and the token of its row.
 static TAKEN: PerProcess<Cell<Option<(Subtransaction, i64)>>> = PerProcess::new(Cell::new(None));
 
 static HOOKS: Hooks = Hooks {
-    watched: Once::new(),
-    before_commit: || (),
-    before_prepare: || (),
     committed: || TAKEN.set(None),
     ended: take_back,
     subtransaction_aborted: |aborted| {
@@ -45,6 +41,7 @@ static HOOKS: Hooks = Hooks {
             TAKEN.set(Some((parent, token)));
         }
     },
+    ..Hooks::none()
 };
 
 /// Leases a worker id within this transaction, after the launcher has found the extension in no database, if it is this

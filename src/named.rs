@@ -46,9 +46,9 @@ pub struct Known {
     pub session: Session,
 }
 
-type Map = FxHashMap<&'static [u8], &'static Known>;
+type GeneratorsByName = FxHashMap<&'static [u8], &'static Known>;
 
-static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+static KNOWN: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
 /// All that names stood for.
 static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed.

@@ -297,14 +297,14 @@ pub fn ask_ahead(slot: &Slot) {
 }
 
 /// A wait, which is counted however it ends: errors and cancels unwind through it.
-struct Wait<'a> {
+struct CountedWait<'a> {
     slot: &'static Slot,
     incarnation: u64,
     timeout: &'a Timeout,
     began: Duration,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a Timeout) -> Self {
         // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
         slot.waits.begin(slot.segment.shelves().current.is_some() && slot.slow_start().is_none());
@@ -312,7 +312,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-impl Drop for Wait<'_> {
+impl Drop for CountedWait<'_> {
     fn drop(&mut self) {
         if self.slot.segment.incarnation() == self.incarnation {
             self.slot.waits.end(uptime().saturating_sub(self.began), self.timeout.waited());
@@ -334,7 +334,7 @@ fn wait<T>(
     if own::is_quiet() {
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
-    let _wait = Wait::begin(slot, incarnation, timeout);
+    let _wait = CountedWait::begin(slot, incarnation, timeout);
     let ask = || ask(slot, user.creates());
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {

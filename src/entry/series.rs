@@ -20,7 +20,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let trigger = &*(*call).context.cast::<c_void>().cast::<pg_sys::TriggerData>();
         let Some([series, column, key_column]) = arguments(trigger) else { misused() };
         let row = trigger.tg_trigtuple;
-        let table = Table { relation: trigger.tg_relation, row, series };
+        let table = CallingTable { relation: trigger.tg_relation, row, series };
         let column = table.column(column);
         if table.value(&column).is_some() {
             return row.into();
@@ -91,7 +91,7 @@ fn misused() -> ! {
 }
 
 /// The row that is to be stored, and the table that it is for.
-struct Table<'a> {
+struct CallingTable<'a> {
     relation: pg_sys::Relation,
     row: pg_sys::HeapTuple,
     series: &'a CStr,
@@ -111,7 +111,7 @@ impl Column<'_> {
     }
 }
 
-impl Table<'_> {
+impl CallingTable<'_> {
     fn shape(&self) -> pg_sys::TupleDesc {
         // SAFETY: the relation is open.
         unsafe { (*self.relation).rd_att }

@@ -19,7 +19,7 @@ pub struct Source(pg_sys::Oid);
 
 /// An action for a change of a table. Must not fail, and calls nothing of the server's but what may be called in the middle of
 /// anything.
-type Action = fn();
+type OnChange = fn();
 
 /// The most columns that are read of one table.
 const MOST_COLUMNS: usize = 14;
@@ -68,7 +68,7 @@ pub struct Table {
     found: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>>,
     /// The numbers of the columns in it, once their types were compared.
     numbers: PerProcess<Cell<Option<[i16; MOST_COLUMNS]>>>,
-    on_change: PerProcess<Cell<Option<Action>>>,
+    on_change: PerProcess<Cell<Option<OnChange>>>,
     watched: Once,
 }
 
@@ -160,7 +160,7 @@ impl Table {
     }
 
     /// Has `action` called in this process whenever the table was changed or dropped.
-    pub fn on_change(&self, action: Action) {
+    pub fn on_change(&self, action: OnChange) {
         self.on_change.set(Some(action));
     }
 

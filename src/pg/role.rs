@@ -66,15 +66,15 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
 }
 
 /// What is to be done when roles change.
-type Action = fn();
+type OnRoleChange = fn();
 
-static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
+static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
 /// How often this process was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Has `action` called whenever a role was changed or dropped, memberships were granted or revoked, or a database has
 /// another owner.
-pub fn on_change(action: Action) {
+pub fn on_change(action: OnRoleChange) {
     ON_CHANGE.set(Some(action));
     watch();
 }

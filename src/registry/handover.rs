@@ -28,21 +28,21 @@ use snowflake_ids_core::{Clock, Explain, UnixMicros};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-type Report = Box<ErrorReport>;
+type BoxedReport = Box<ErrorReport>;
 
 /// The tables of this database, with the rights of their owner.
-struct Here;
+struct ThisDatabase;
 
 /// Registries on other servers.
 struct There(Caller);
 
 /// Has this database use the registries of these foreign servers.
-pub fn join(servers: &[String]) -> Result<(), Report> {
-    handover::join(&mut Here, &mut There(Caller::default()), servers).map_err(report)
+pub fn join(servers: &[String]) -> Result<(), BoxedReport> {
+    handover::join(&mut ThisDatabase, &mut There(Caller::default()), servers).map_err(report)
 }
 
 /// Has this database be its own registry again; false where it is that already.
-pub fn leave() -> Result<bool, Report> {
+pub fn leave() -> Result<bool, BoxedReport> {
     let unheard = |error| {
         pgrx::notice!(
             "{}; tags that are known only there have the terms here that they had before this database used the \
@@ -50,26 +50,26 @@ pub fn leave() -> Result<bool, Report> {
             report(error).message()
         );
     };
-    handover::leave(&mut Here, &mut There(Caller::default()), unheard).map_err(report)
+    handover::leave(&mut ThisDatabase, &mut There(Caller::default()), unheard).map_err(report)
 }
 
 /// Has every registry in use make a tag, or raise it, so that its ids are above one. False where there is none in use.
-pub fn seed(tag: &str, highest: i64) -> Result<bool, Report> {
-    handover::seed(&mut Here, &mut There(Caller::default()), tag, highest).map_err(report)
+pub fn seed(tag: &str, highest: i64) -> Result<bool, BoxedReport> {
+    handover::seed(&mut ThisDatabase, &mut There(Caller::default()), tag, highest).map_err(report)
 }
 
-impl RegistryTags for Here {
-    type Error = Report;
+impl RegistryTags for ThisDatabase {
+    type Error = BoxedReport;
 
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Report> {
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, BoxedReport> {
         here(|| segment::read_all(tags))
     }
 
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Report> {
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), BoxedReport> {
         here(|| store::put(rows, share))
     }
 
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Report> {
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, BoxedReport> {
         here(|| store::standings(rows))
     }
 
@@ -78,37 +78,37 @@ impl RegistryTags for Here {
     }
 }
 
-impl NodeTables for Here {
-    fn lock(&mut self) -> Result<(), Report> {
+impl NodeTables for ThisDatabase {
+    fn lock(&mut self) -> Result<(), BoxedReport> {
         here(store::lock)
     }
 
-    fn keep_sites(&mut self) -> Result<(), Report> {
+    fn keep_sites(&mut self) -> Result<(), BoxedReport> {
         here(store::keep_sites)
     }
 
-    fn sites(&mut self) -> Result<Vec<Site>, Report> {
+    fn sites(&mut self) -> Result<Vec<Site>, BoxedReport> {
         here(store::sites)
     }
 
-    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Report> {
+    fn set_sites(&mut self, sites: &[Site]) -> Result<(), BoxedReport> {
         here(|| store::set_sites(sites))
     }
 
-    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Report> {
+    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, BoxedReport> {
         here(|| store::tags(after))
     }
 
-    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Report> {
+    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, BoxedReport> {
         here(store::received_tags)
     }
 
-    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Report> {
+    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, BoxedReport> {
         let Some(tag) = from_utf8(tag).and_then(|tag| Tag::new(&tag)) else { return Ok(None) };
         Ok(here(|| store::received(identity, &tag))?.map(|received| received.reached))
     }
 
-    fn floors(&mut self) -> Result<Vec<NotedFloor>, Report> {
+    fn floors(&mut self) -> Result<Vec<NotedFloor>, BoxedReport> {
         let floors = SEGMENT.find().map(place::floors).unwrap_or_default();
         let noted = |(tag, floor): (_, _)| {
             let life = segment::life(&tag)?;
@@ -118,23 +118,23 @@ impl NodeTables for Here {
         Ok(floors.into_iter().flatten().collect())
     }
 
-    fn note_all(&mut self) -> Result<(), Report> {
+    fn note_all(&mut self) -> Result<(), BoxedReport> {
         here(store::note_all)
     }
 
-    fn define(&mut self, rows: &[&RawValue]) -> Result<(), Report> {
+    fn define(&mut self, rows: &[&RawValue]) -> Result<(), BoxedReport> {
         here(|| store::define(rows))
     }
 
-    fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Report> {
+    fn leases_for(&mut self, identity: &str) -> Result<Option<String>, BoxedReport> {
         join::leases_for(identity)
     }
 
-    fn give_up_lease(&mut self, site: &Site) -> Result<(), Report> {
+    fn give_up_lease(&mut self, site: &Site) -> Result<(), BoxedReport> {
         join::give_up_lease(&site.server, &site.seen)
     }
 
-    fn switch(&mut self, moves_lease: bool) -> Result<(), Report> {
+    fn switch(&mut self, moves_lease: bool) -> Result<(), BoxedReport> {
         join::switch(moves_lease)
     }
 
@@ -152,7 +152,7 @@ impl NodeTables for Here {
 }
 
 impl Registries for There {
-    type Error = Report;
+    type Error = BoxedReport;
     type Block = (String, Block);
 
     fn ask(
@@ -160,25 +160,29 @@ impl Registries for There {
         server: &str,
         seen: Option<&wire::Registry>,
         what: RequestBody,
-    ) -> Result<Response, Report> {
+    ) -> Result<Response, BoxedReport> {
         ask(&mut self.0, server, seen, what)
     }
 
-    fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, Report> {
+    fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, BoxedReport> {
         Ok((site.server.clone(), begin(&mut self.0, site, of)?))
     }
 
-    fn ask_in(&mut self, (server, block): &mut Self::Block, ask: RequestBody) -> Result<Response, Report> {
+    fn ask_in(
+        &mut self,
+        (server, block): &mut Self::Block,
+        ask: RequestBody,
+    ) -> Result<Response, BoxedReport> {
         block.ask(ask).map_err(|error: RegistryError| refused(server, &error))
     }
 
-    fn commit(&mut self, (server, block): Self::Block) -> Result<(), Report> {
+    fn commit(&mut self, (server, block): Self::Block) -> Result<(), BoxedReport> {
         block.commit().map_err(|error| refused(&server, &error))
     }
 }
 
 /// The same for the session's user.
-fn report(error: HandoverError<Report, Report>) -> Report {
+fn report(error: HandoverError<BoxedReport, BoxedReport>) -> BoxedReport {
     match error {
         HandoverError::Here(report) | HandoverError::There { error: report, .. } => report,
         HandoverError::Garbled { server } => garbled(&server),

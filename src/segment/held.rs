@@ -41,9 +41,9 @@ const NO_ROLE: u32 = 0;
 /// No role has this one either: oids are given out from below, and wrap before it.
 const ANY_ROLE: u32 = u32::MAX;
 
-type Map = FxHashMap<&'static [u8], &'static Held>;
+type HeldByTag = FxHashMap<&'static [u8], &'static Held>;
 
-static HELD: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+static HELD: PerProcess<RefCell<Option<HeldByTag>>> = PerProcess::new(RefCell::new(None));
 /// How often something was forgotten of all tags.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 

@@ -23,9 +23,10 @@ use std::cell::{Cell, RefCell};
 pub use snowflake_ids_core::sequence::own::Change;
 
 /// A table of tags, and a tag in it.
-type Name = (Source, Tag);
+type TagOfTable = (Source, Tag);
 
-static OWN: PerProcess<RefCell<OwnTags<Name, Subtransaction>>> = PerProcess::new(RefCell::new(OwnTags::NONE));
+static OWN: PerProcess<RefCell<OwnTags<TagOfTable, Subtransaction>>> =
+    PerProcess::new(RefCell::new(OwnTags::NONE));
 /// Whether changes of rows are our own doing.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
@@ -42,50 +43,50 @@ fn warn_of_no_floor(tag: &Tag) {
 }
 
 /// The rows, with the rights of their owner, and the tags' places.
-struct Host;
+struct OwnTagsHost;
 
-impl OwnHost<Name> for Host {
+impl OwnHost<TagOfTable> for OwnTagsHost {
     type Error = SpiError;
 
-    fn is_there(&self, (source, _): &Name) -> bool {
+    fn is_there(&self, (source, _): &TagOfTable) -> bool {
         source.is_there()
     }
 
-    fn read(&self, (source, tag): &Name) -> Result<Option<Row>, SpiError> {
+    fn read(&self, (source, tag): &TagOfTable) -> Result<Option<Row>, SpiError> {
         source.as_owner(|| store::read(tag))
     }
 
-    fn write(&self, (source, tag): &Name, max_id: i64, period: Period) -> Result<(), SpiError> {
+    fn write(&self, (source, tag): &TagOfTable, max_id: i64, period: Period) -> Result<(), SpiError> {
         source.as_owner(|| store::write(tag, max_id, period))
     }
 
-    fn floor(&self, (source, tag): &Name) -> Option<Floor> {
+    fn floor(&self, (source, tag): &TagOfTable) -> Option<Floor> {
         place::floor(*source, tag)
     }
 
-    fn raise_floor(&self, (source, tag): &Name, floor: Floor) {
+    fn raise_floor(&self, (source, tag): &TagOfTable, floor: Floor) {
         if !place::raise_floor(*source, tag, floor) && !WARNED.replace(true) {
             warn_of_no_floor(tag);
         }
     }
 
-    fn clear_floor(&self, (source, tag): &Name, known: Option<Reached>) {
+    fn clear_floor(&self, (source, tag): &TagOfTable, known: Option<Reached>) {
         place::clear_floor(*source, tag, known);
     }
 
-    fn close(&self, (source, tag): &Name, reserved: i64, life: i64) -> i64 {
+    fn close(&self, (source, tag): &TagOfTable, reserved: i64, life: i64) -> i64 {
         place::close(*source, tag, reserved, life)
     }
 
-    fn leave(&self, (source, tag): &Name) {
+    fn leave(&self, (source, tag): &TagOfTable) {
         place::leave(*source, tag);
     }
 
-    fn leave_unused(&self, (source, tag): &Name) {
+    fn leave_unused(&self, (source, tag): &TagOfTable) {
         place::leave_unused(*source, tag);
     }
 
-    fn write_format(&self, (source, tag): &Name, format: &str) {
+    fn write_format(&self, (source, tag): &TagOfTable, format: &str) {
         place::write_format(*source, tag, format);
     }
 }
@@ -166,7 +167,7 @@ pub fn issued(tag: &Tag) -> Option<i64> {
 }
 
 /// The tag as it is known here; None where the transaction has changed none at all, which is found out fast.
-fn name(tag: &Tag) -> Option<Name> {
+fn name(tag: &Tag) -> Option<TagOfTable> {
     if is_empty() {
         return None;
     }
@@ -183,7 +184,7 @@ pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, Segme
         }
         forget_place(tag);
     }
-    all.next(&name, clock, &Host).map_err(|error| match error {
+    all.next(&name, clock, &OwnTagsHost).map_err(|error| match error {
         OwnError::Unknown => SegmentError::unknown(tag),
         OwnError::Exhausted(exhausted) => SegmentError::exhausted(tag, exhausted),
         OwnError::Here(error) => error.into(),
@@ -196,7 +197,7 @@ fn settle() {
     }
     let all = OWN.take();
     keep_quiet(true);
-    let settled = transaction::with_snapshot(|| all.settle(&Host));
+    let settled = transaction::with_snapshot(|| all.settle(&OwnTagsHost));
     keep_quiet(false);
     if let Err(error) = settled {
         raise(spi(&error));
@@ -207,7 +208,7 @@ fn settle() {
 fn committed() {
     // Borrowed where the process ends in the middle of a call; then nothing asks any more.
     if let Ok(mut all) = OWN.try_borrow_mut() {
-        all.committed(&Host);
+        all.committed(&OwnTagsHost);
     }
     forget();
 }

@@ -10,10 +10,10 @@ use std::num::NonZeroU32;
 use std::sync::Once;
 
 /// A place, its incarnation, and how many ids are waited for.
-type Here = (&'static Slot, u64, NonZeroU32);
+type VisitedSlot = (&'static Slot, u64, NonZeroU32);
 
 /// Where this process waits.
-static HERE: PerProcess<Cell<Option<Here>>> = PerProcess::new(Cell::new(None));
+static HERE: PerProcess<Cell<Option<VisitedSlot>>> = PerProcess::new(Cell::new(None));
 
 /// A call that waits. Errors unwind through it; the end of the session does not, and is met by a hook.
 pub struct Visit {

@@ -23,7 +23,7 @@ use std::cell::{Cell, RefCell};
 
 /// Whether sequences of this database are bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Any {
+enum AnyBound {
     None,
     Some,
     /// The table is locked, and nothing is known.
@@ -31,11 +31,11 @@ enum Any {
 }
 
 /// What was found when it was looked up.
-struct Known {
+struct KnownSequence {
     table: Source,
     /// The changes that had been committed then; None where it may not serve once the table is locked.
     changes: Option<u64>,
-    any: Any,
+    any: AnyBound,
     targets: Option<Targets>,
     /// The rows of sequences that were looked up; None for one that has none.
     rows: FxHashMap<u32, Option<Bound>>,
@@ -46,9 +46,9 @@ struct Known {
 /// More sequences or tables than this are looked up again and again.
 const MOST_KEPT: usize = 4_096;
 
-static KNOWN: PerProcess<RefCell<Option<Known>>> = PerProcess::new(RefCell::new(None));
+static KNOWN: PerProcess<RefCell<Option<KnownSequence>>> = PerProcess::new(RefCell::new(None));
 /// Whether any is bound; None where it has to be looked up.
-static ANY: PerProcess<Cell<Option<Any>>> = PerProcess::new(Cell::new(None));
+static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
 /// Whether the statement that was planned last was redirected.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// How often it was forgotten.
@@ -56,14 +56,14 @@ static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// What this transaction has done to the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Own {
+enum OwnChange {
     Nothing,
     /// It has removed rows of sequences that are gone, or marked rows as checked. No answer of other sessions rests on it.
     Tidied,
     Changed,
 }
 
-static OWN: PerProcess<Cell<Own>> = PerProcess::new(Cell::new(Own::Nothing));
+static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::Nothing));
 /// Whether what changes the table now merely tidies it.
 static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
@@ -71,7 +71,7 @@ static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// planned asks, so this waits for no lock.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
-    let targets = if any() == Any::None { None } else { targets() };
+    let targets = if any() == AnyBound::None { None } else { targets() };
     REDIRECTS.set(targets.is_some());
     targets
 }
@@ -88,15 +88,15 @@ pub fn are_any() -> bool {
 /// Whether sequences are bound. Only within a transaction.
 pub fn is_any() -> bool {
     match any() {
-        Any::None => false,
-        Any::Some => true,
-        Any::Undecided => store::is_any(true).unwrap_or(false),
+        AnyBound::None => false,
+        AnyBound::Some => true,
+        AnyBound::Undecided => store::is_any(true).unwrap_or(false),
     }
 }
 
 /// The sequences that are bound. Only within a transaction.
 pub fn bound() -> Vec<Oid> {
-    if any() == Any::None { Vec::new() } else { store::all() }
+    if any() == AnyBound::None { Vec::new() } else { store::all() }
 }
 
 /// A bound sequence that a column owns, or is an identity by, as far as that is known without a wait. Only within a transaction.
@@ -110,8 +110,8 @@ pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
 }
 
 fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
-    let is_known = |known: &Known| known.owned.get(&table.to_u32()).cloned();
-    if any() == Any::None {
+    let is_known = |known: &KnownSequence| known.owned.get(&table.to_u32()).cloned();
+    if any() == AnyBound::None {
         return Vec::new();
     }
     let known = KNOWN.borrow().as_ref().and_then(is_known);
@@ -185,7 +185,7 @@ pub struct Locked;
 
 /// The row of a sequence, without a wait.
 fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
-    if any() == Any::None {
+    if any() == AnyBound::None {
         return Ok(None);
     }
     if let Some(row) = KNOWN.borrow().as_ref().and_then(|known| known.rows.get(&sequence.to_u32())) {
@@ -204,11 +204,11 @@ fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
 }
 
 /// Changes what is kept, unless a change was told of since it was looked up, or what is kept may not serve.
-fn keep(forgotten: u64, if_so: impl Fn(&Known) -> bool, change: impl FnOnce(&mut Known)) {
+fn keep(forgotten: u64, if_so: impl Fn(&KnownSequence) -> bool, change: impl FnOnce(&mut KnownSequence)) {
     if FORGOTTEN.get() == forgotten
         && let Ok(mut known) = KNOWN.try_borrow_mut()
         && let Some(known) = known.as_mut()
-        && known.any != Any::Undecided
+        && known.any != AnyBound::Undecided
         && if_so(known)
     {
         change(known);
@@ -216,13 +216,13 @@ fn keep(forgotten: u64, if_so: impl Fn(&Known) -> bool, change: impl FnOnce(&mut
 }
 
 #[inline]
-fn any() -> Any {
+fn any() -> AnyBound {
     ANY.get().unwrap_or_else(learn)
 }
 
 /// Looks up whether any is bound, without a wait.
 #[cold]
-fn learn() -> Any {
+fn learn() -> AnyBound {
     let forgotten = FORGOTTEN.get();
     let table = SEQUENCE_BINDING.find();
     sequence::on_change(table.map(Source::oid), forget);
@@ -230,18 +230,18 @@ fn learn() -> Any {
     // Before the table is read: what is committed in between is counted later, and then looked up again.
     let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
     let any = match store::is_any(false) {
-        Ok(true) => Any::Some,
-        Ok(false) => Any::None,
+        Ok(true) => AnyBound::Some,
+        Ok(false) => AnyBound::None,
         Err(Unseen::NoTable) => return learned(forgotten, None),
         Err(Unseen::Locked) => return last_known(table, committed),
     };
     // What this transaction has changed may be rolled back. What a standby is told changes without being counted here.
-    let changes = committed.filter(|_| OWN.get() == Own::Nothing && !server::in_recovery());
-    learned(forgotten, Some(Known::of(table, changes, any)))
+    let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
+    learned(forgotten, Some(KnownSequence::of(table, changes, any)))
 }
 
-fn learned(forgotten: u64, known: Option<Known>) -> Any {
-    let any = known.as_ref().map_or(Any::None, |known| known.any);
+fn learned(forgotten: u64, known: Option<KnownSequence>) -> AnyBound {
+    let any = known.as_ref().map_or(AnyBound::None, |known| known.any);
     *KNOWN.borrow_mut() = known;
     // Looked up again where a change was told of meanwhile.
     if FORGOTTEN.get() == forgotten {
@@ -251,25 +251,25 @@ fn learned(forgotten: u64, known: Option<Known>) -> Any {
 }
 
 /// What serves while the table is locked. It is looked up again each time.
-fn last_known(table: Source, committed: Option<u64>) -> Any {
-    let serves = |known: &&Known| {
+fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
+    let serves = |known: &&KnownSequence| {
         let is_as_it_was = known.changes.is_some() && known.changes == committed;
-        known.table == table && (known.any == Any::Undecided || is_as_it_was)
+        known.table == table && (known.any == AnyBound::Undecided || is_as_it_was)
     };
     if let Some(any) = KNOWN.borrow().as_ref().filter(serves).map(|known| known.any) {
         return any;
     }
-    let undecided = Known::of(table, None, Any::Undecided);
+    let undecided = KnownSequence::of(table, None, AnyBound::Undecided);
     let any = undecided.any;
     *KNOWN.borrow_mut() = Some(undecided);
     any
 }
 
-impl Known {
-    fn of(table: Source, changes: Option<u64>, any: Any) -> Self {
-        let targets = if any == Any::None { None } else { store::targets(of_column) };
+impl KnownSequence {
+    fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
+        let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
         // An earlier version may have no functions to redirect to.
-        let any = if targets.is_none() { Any::None } else { any };
+        let any = if targets.is_none() { AnyBound::None } else { any };
         Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
     }
 }
@@ -282,27 +282,27 @@ fn forget() {
 
 /// This transaction has changed the table.
 pub fn changed() {
-    let own = if TIDIES.get() { Own::Tidied } else { Own::Changed };
+    let own = if TIDIES.get() { OwnChange::Tidied } else { OwnChange::Changed };
     OWN.set(OWN.get().max(own));
 }
 
 /// Runs what changes the table so that no answer of another session rests on it.
 pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
-    struct End;
-    impl Drop for End {
+    struct EndOfTransaction;
+    impl Drop for EndOfTransaction {
         fn drop(&mut self) {
             TIDIES.set(false);
         }
     }
     TIDIES.set(true);
     // Also where it fails: the session may go on, in a transaction that a savepoint has saved.
-    let _end = End;
+    let _end = EndOfTransaction;
     work()
 }
 
 /// Another session may commit the transaction, which does not count it then.
 pub fn refuse_to_prepare() {
-    if OWN.get() == Own::Changed {
+    if OWN.get() == OwnChange::Changed {
         let report = ErrorReport::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has bound or unbound sequences",
@@ -314,7 +314,7 @@ pub fn refuse_to_prepare() {
 
 /// The transaction has committed, and holds its locks still.
 pub fn committed() {
-    if OWN.get() != Own::Nothing
+    if OWN.get() != OwnChange::Nothing
         && let Some(changes) = bindings::CHANGES.get()
     {
         changes.add();
@@ -324,5 +324,5 @@ pub fn committed() {
 
 /// The transaction is over.
 pub fn ended() {
-    OWN.set(Own::Nothing);
+    OWN.set(OwnChange::Nothing);
 }

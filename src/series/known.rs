@@ -48,17 +48,17 @@ pub struct Known {
     period: Cell<Option<Period>>,
 }
 
-type Map = FxHashMap<Tag, Rc<Known>>;
+type SeriesByName = FxHashMap<Tag, Rc<Known>>;
 /// Registries, as of which change of their table.
-type Registries = Option<(u64, Vec<String>)>;
+type RegistriesInUse = Option<(u64, Vec<String>)>;
 
-static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+static KNOWN: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The one that was used last: mostly it is the next one, too.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<Known>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed, as far as this session was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// The registries that this database draws from, as far as this session knows.
-static REGISTRIES: PerProcess<RefCell<Registries>> = PerProcess::new(RefCell::new(None));
+static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
 /// How often that table was changed.
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 

@@ -61,14 +61,14 @@ fn define_leases() {
         long: c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.",
         context: GucContext::Sighup,
     };
-    guc::define_enum::<_, Any>(about, &WORKER_ID_POLICY);
+    guc::define_enum::<_, Unchecked>(about, &WORKER_ID_POLICY);
     let about = About {
         name: c"snowflake_ids.registry_database",
         short: c"Sets the database that holds the registry of worker ids.",
         long: c"Empty: the first in which the extension was created.",
         context: GucContext::Sighup,
     };
-    guc::define_text::<Any>(about, &DATABASE);
+    guc::define_text::<Unchecked>(about, &DATABASE);
     let about = About {
         name: c"snowflake_ids.lease_duration",
         short: c"Sets how far ahead a worker id is leased.",
@@ -107,7 +107,7 @@ fn define_behaviour() {
         long: c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.",
         context: GucContext::Suset,
     };
-    guc::define_enum::<_, Any>(about, &CLOCK_ROLLBACK);
+    guc::define_enum::<_, Unchecked>(about, &CLOCK_ROLLBACK);
     let about = About {
         name: c"snowflake_ids.clock_wait_timeout",
         short: c"Sets the longest time that a call waits for the clock.",
@@ -121,7 +121,7 @@ fn define_behaviour() {
         long: c"random and rotate spread ids made at low rates evenly when a shard is chosen by id % n.",
         context: GucContext::Suset,
     };
-    guc::define_enum::<_, Any>(about, &SEQUENCE_START);
+    guc::define_enum::<_, Unchecked>(about, &SEQUENCE_START);
     let about = About {
         name: c"snowflake_ids.cache",
         short: c"Sets how many ids a session takes at once.",
@@ -296,9 +296,9 @@ fn is_auto(text: &str) -> bool {
 }
 
 /// What the server checks itself.
-struct Any;
+struct Unchecked;
 
-impl<T> Check<T> for Any {
+impl<T> Check<T> for Unchecked {
     fn check(_: T) -> Result<(), Problem> {
         Ok(())
     }

@@ -134,9 +134,9 @@ fn compose_of_layout(
     compose(&layout::named(&layout)?, at, [datacenter_id, worker_id, rollback, sequence])
 }
 
-type Row = (i64, TimestampWithTimeZone, i32, i32, i32, i32);
+type DecodedRow = (i64, TimestampWithTimeZone, i32, i32, i32, i32);
 
-fn row(layout: &Layout, id: i64) -> Result<TableIterator<'static, Row>, ErrorReport> {
+fn row(layout: &Layout, id: i64) -> Result<TableIterator<'static, DecodedRow>, ErrorReport> {
     let parts = decode(layout, id)?;
     Ok(TableIterator::once((
         id,

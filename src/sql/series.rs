@@ -144,12 +144,12 @@ static ON_COORDINATOR: Statement =
 static PASS_ON: Statement = Statement::new("SELECT snowflake_ids_internal.series_pass_on($1)", &[INT8OID]);
 
 /// A series that the caller may change.
-struct Own {
+struct ChangedSeries {
     known: Rc<Known>,
     name: Tag,
 }
 
-impl Own {
+impl ChangedSeries {
     fn checked(series: Option<&Text<'_>>) -> Result<Self, ErrorReport> {
         let name = name(series)?;
         let known = series::look_up(name)?;
@@ -197,9 +197,9 @@ fn listed(privileges: Option<&Text<'_>>) -> Result<String, ErrorReport> {
 #[pg_schema]
 mod snowflake_ids {
     use super::{
-        ALTER, Action, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_SERIES_BYTES,
-        NoNumberError, Own, Privileges, REVOKE, SeriesError, Text, Uuid, handed_on, listed, role, series,
-        set,
+        ALTER, Action, ChangedSeries, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES,
+        MAX_SERIES_BYTES, NoNumberError, Privileges, REVOKE, SeriesError, Text, Uuid, handed_on, listed,
+        role, series, set,
     };
     use pgrx::prelude::*;
 
@@ -260,13 +260,13 @@ mod snowflake_ids {
             step.into(),
             max_step.into(),
         ];
-        Own::checked(name.as_ref())?.run(&ALTER, others)
+        ChangedSeries::checked(name.as_ref())?.run(&ALTER, others)
     }
 
     /// Drops a series that no column uses, with its keys.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
-        Own::checked(name.as_ref())?.run(&DROP, [])
+        ChangedSeries::checked(name.as_ref())?.run(&DROP, [])
     }
 
     /// Grants privileges on a series to a role, or to public.
@@ -276,7 +276,7 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let own = Own::checked(series.as_ref())?;
+        let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
         own.run(&GRANT, [role, listed(privileges.as_ref())?.into()])
     }
@@ -288,7 +288,7 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let own = Own::checked(series.as_ref())?;
+        let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
         own.run(&REVOKE, [role, listed(privileges.as_ref())?.into()])
     }
@@ -312,7 +312,7 @@ mod snowflake_ids {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::{ADD_TRIGGER, AsKey, DISTRIBUTE, Own, handed_on};
+    use super::{ADD_TRIGGER, AsKey, ChangedSeries, DISTRIBUTE, handed_on};
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
@@ -469,7 +469,7 @@ mod snowflake_ids_internal {
     /// Has a series count on the shards of a distributed table of the caller's.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_make_shards(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> Result<(), ErrorReport> {
-        let own = Own::checked(series.as_ref())?;
+        let own = ChangedSeries::checked(series.as_ref())?;
         let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
         let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
         let (beside, _) = table.ok_or_else(not_owner)?;

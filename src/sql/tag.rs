@@ -37,12 +37,12 @@ static REVOKE: Statement = Statement::new(
 );
 
 /// A tag that the caller may change.
-struct Own {
+struct ChangedTag {
     source: Source,
     tag: Tag,
 }
 
-impl Own {
+impl ChangedTag {
     fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
         let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
         let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
@@ -91,8 +91,9 @@ fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
 #[pg_schema]
 mod snowflake_ids {
     use super::{
-        ALTER, Action, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Own, Privileges,
-        RAISE, REVOKE, SET, SegmentError, TagArg, Text, handed_on, listed, place, privilege, tag as tags,
+        ALTER, Action, ChangedTag, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES,
+        Privileges, RAISE, REVOKE, SET, SegmentError, TagArg, Text, handed_on, listed, place, privilege,
+        tag as tags,
     };
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;
@@ -120,13 +121,13 @@ mod snowflake_ids {
             handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
             handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
         ];
-        Own::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
+        ChangedTag::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
     }
 
     /// Drops a segment tag.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        Own::checked(tag, Action::Own)?.run(&DROP, [])
+        ChangedTag::checked(tag, Action::Own)?.run(&DROP, [])
     }
 
     /// Moves a segment tag, like setval: the next id is the first above the value.
@@ -136,13 +137,14 @@ mod snowflake_ids {
         value: Option<AnyNumeric>,
         force: default!(Option<bool>, false),
     ) -> Result<(), ErrorReport> {
-        Own::checked(tag, Action::Move)?.run(&SET, [value.into(), force.into()])
+        ChangedTag::checked(tag, Action::Move)?.run(&SET, [value.into(), force.into()])
     }
 
     /// Sees to it that the ids to come are above a value; gives the highest that counts as issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
-        let highest = Own::checked(tag, Action::Move)?.first(&RAISE, [value.into()], |row| row.get::<i64>(1));
+        let highest =
+            ChangedTag::checked(tag, Action::Move)?.first(&RAISE, [value.into()], |row| row.get::<i64>(1));
         highest.map(Option::flatten)
     }
 
@@ -150,7 +152,7 @@ mod snowflake_ids {
     /// anew.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        let own = Own::checked(tag, Action::Move)?;
+        let own = ChangedTag::checked(tag, Action::Move)?;
         place::discard(own.source, &own.tag);
         Ok(())
     }
@@ -162,7 +164,7 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let tag = Own::checked(tag, Action::Own)?;
+        let tag = ChangedTag::checked(tag, Action::Own)?;
         tag.run(&GRANT, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
@@ -173,7 +175,7 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let tag = Own::checked(tag, Action::Own)?;
+        let tag = ChangedTag::checked(tag, Action::Own)?;
         tag.run(&REVOKE, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 

@@ -54,7 +54,8 @@ pub fn take(shared: &'static Shared) -> bool {
     let Some(source) = WORKER_LEASE.find().filter(|source| source.is_new()) else { return false };
     transaction::watch(&HOOKS);
     let host = Host { shared, leases };
-    let outcome = LeaseWorker::new(issuer(shared), Link(source), host, &leases.requests).look_after_now();
+    let outcome =
+        LeaseWorker::new(issuer(shared), OwnTables(source), host, &leases.requests).look_after_now();
     if !matches!(outcome, Some(Ok(()))) {
         return false;
     }
@@ -74,9 +75,9 @@ fn take_back() {
 }
 
 /// The tables of this transaction.
-struct Link(Source);
+struct OwnTables(Source);
 
-impl RegistryLink for Link {
+impl RegistryLink for OwnTables {
     type Error = FirstLeaseError;
 
     fn find(&mut self) -> Result<Place, FirstLeaseError> {

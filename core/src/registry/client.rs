@@ -65,7 +65,7 @@ pub trait Network: Clone {
 /// What keeps a process connected to registries.
 pub struct RegistryClient<N: Network> {
     network: N,
-    lines: Vec<Line<N::Connection>>,
+    lines: Vec<KeptConnection<N::Connection>>,
     /// Which of the hosts of each server to try first.
     first_hosts: HashMap<String, usize>,
 }
@@ -77,7 +77,7 @@ struct Message {
 }
 
 /// A connection that stays open for the next request.
-struct Line<C> {
+struct KeptConnection<C> {
     server: String,
     options: Options,
     connection: C,
@@ -191,7 +191,7 @@ impl<N: Network> RegistryClient<N> {
             line
         } else {
             let (connection, host) = self.connect(hosts, first, deadline)?;
-            Line { server: server.to_owned(), options: options.clone(), connection, host }
+            KeptConnection { server: server.to_owned(), options: options.clone(), connection, host }
         };
         let limit = deadline.saturating_sub(self.network.uptime());
         let answer = line.ask(&self.network, message, limit).and_then(|answer| as_meant(answer, seen));
@@ -225,7 +225,7 @@ impl<N: Network> RegistryClient<N> {
     }
 
     /// The open connection to a server, if it is still good and what is wanted.
-    fn take(&mut self, server: &str, options: &Options) -> Option<Line<N::Connection>> {
+    fn take(&mut self, server: &str, options: &Options) -> Option<KeptConnection<N::Connection>> {
         let place = self.lines.iter().position(|line| line.server == server)?;
         let mut line = self.lines.swap_remove(place);
         (line.options == *options && self.network.is_good(&mut line.connection)).then_some(line)
@@ -253,7 +253,7 @@ impl Message {
     }
 }
 
-impl<C> Line<C> {
+impl<C> KeptConnection<C> {
     fn ask<N: Network<Connection = C>>(
         &mut self,
         network: &N,
@@ -275,7 +275,7 @@ impl<C> Line<C> {
 /// A transaction at a registry. Unless it is committed it ends with this, by which its connection is closed.
 pub struct Block<N: Network> {
     network: N,
-    line: Line<N::Connection>,
+    line: KeptConnection<N::Connection>,
     seen: wire::Registry,
     limit: Duration,
 }

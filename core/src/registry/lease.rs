@@ -205,7 +205,7 @@ impl Search<'_> {
             let to = rows.partition_point(|row| row.worker < run.end);
             (run, rows.get(from..to.max(from)).unwrap_or_default())
         });
-        let new = |(run, rows): (Run, &[Row])| {
+        let new = |(run, rows): (WorkerRun, &[Row])| {
             let taken = rows.iter().map(|row| row.worker);
             run.first_gap(taken, &except).map(|worker| Choice::New { worker })
         };
@@ -214,7 +214,7 @@ impl Search<'_> {
                 let free = rows.iter().filter(|row| run.has(row.worker)).find(is_free).copied();
                 // Only those before the one that is free are of interest.
                 let end = free.map_or(run.end, |row| row.worker);
-                new((Run { end, ..run }, rows)).or(free.map(Choice::Free))
+                new((WorkerRun { end, ..run }, rows)).or(free.map(Choice::Free))
             }),
             Policy::Disposable => runs.find_map(new),
             Policy::Queue => runs.clone().find_map(new).or_else(|| {
@@ -225,41 +225,44 @@ impl Search<'_> {
     }
 
     /// All worker ids: those that come first, those of the share from the preferred one on and around, then all from there on and around.
-    fn runs(&self) -> impl Iterator<Item = Run> + Clone {
+    fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
         let before = first.into_iter().flat_map(|(from, end)| {
             let begin = self.preferred.worker.clamp(from, end);
-            [Run { from: begin, end, step: 1 }, Run { from, end: begin, step: 1 }]
+            [WorkerRun { from: begin, end, step: 1 }, WorkerRun { from, end: begin, step: 1 }]
         });
         before.chain(self.runs_of_share())
     }
 
-    fn runs_of_share(&self) -> impl Iterator<Item = Run> + Clone {
+    fn runs_of_share(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let (capacity, shares) = (self.capacity, self.preferred.shares.max(1));
         let share = self.preferred.share();
         // The share stays what it is however few of its worker ids there are; where to begin is among these.
         let count = capacity.saturating_sub(share).div_ceil(shares);
         let turn = (self.preferred.worker / shares).checked_rem(count).unwrap_or(0);
         let begin = share + turn * shares;
-        let of_share =
-            [Run { from: begin, end: capacity, step: shares }, Run { from: share, end: begin, step: shares }];
+        let of_share = [
+            WorkerRun { from: begin, end: capacity, step: shares },
+            WorkerRun { from: share, end: begin, step: shares },
+        ];
         let others = !self.preferred.only && shares > 1;
         let begin = begin.min(capacity);
-        let all = [Run { from: begin, end: capacity, step: 1 }, Run { from: 0, end: begin, step: 1 }];
+        let all =
+            [WorkerRun { from: begin, end: capacity, step: 1 }, WorkerRun { from: 0, end: begin, step: 1 }];
         of_share.into_iter().chain(all.into_iter().filter(move |_| others))
     }
 }
 
 /// Worker ids one after the other, each so far above the one before.
 #[derive(Clone, Copy)]
-struct Run {
+struct WorkerRun {
     from: u32,
     end: u32,
     step: u32,
 }
 
-impl Run {
+impl WorkerRun {
     fn has(&self, worker: u32) -> bool {
         (self.from..self.end).contains(&worker) && (worker - self.from).is_multiple_of(self.step)
     }

@@ -47,7 +47,7 @@ pub enum Round {
 }
 
 /// What is to be done.
-enum Job {
+enum LeaseJob {
     Nothing,
     /// Another worker id is wanted, and none would do.
     Impossible,
@@ -122,24 +122,24 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Does what is most urgent.
     fn step(&mut self) -> Result<Step, StepError<L>> {
         match self.job().map_err(LeaseStepError::State)? {
-            Job::Nothing => Ok(Step::Done),
-            Job::Impossible => Err(LeaseStepError::None(LeaseError::yet(
+            LeaseJob::Nothing => Ok(Step::Done),
+            LeaseJob::Impossible => Err(LeaseStepError::None(LeaseError::yet(
                 "The clock is behind ids that this server may have issued as any worker.",
                 "Set the clock right.",
             ))),
-            Job::Acquire(plan) => self.acquire(&plan),
-            Job::Renew(lease, entry) => self.renew(&lease, &entry),
+            LeaseJob::Acquire(plan) => self.acquire(&plan),
+            LeaseJob::Renew(lease, entry) => self.renew(&lease, &entry),
         }
     }
 
     /// What is to be done by the state. The claim that it takes is in the state from then on.
-    fn job(&mut self) -> Result<Job, IssuerError> {
+    fn job(&mut self) -> Result<LeaseJob, IssuerError> {
         let settings = self.host.settings();
         let shared = self.other.is_some();
         let duration = settings.duration_of(shared);
         let (issuer, requests, other, host) = (&self.state, self.requests, &self.other, &mut self.host);
         issuer.change(|state, here| {
-            let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
+            let Identity::Leased { datacenter } = here.identity else { return LeaseJob::Nothing };
             // By now the state lock is held, which may have taken a while.
             let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared().era());
@@ -173,20 +173,20 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     // A layout came into use that has no room for the worker id, which is kept where there is no other.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
-                        return Job::Nothing;
+                        return LeaseJob::Nothing;
                     }
                     let entry = entry(state, here, datacenter, now, next, duration, host);
                     if !is_good || fits {
-                        return Job::Renew(lease, entry);
+                        return LeaseJob::Renew(lease, entry);
                     }
-                    Job::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
+                    LeaseJob::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
                 }
-                Some(_) if behind && state.blocks_all_workers(&here.layout, now) => Job::Impossible,
+                Some(_) if behind && state.blocks_all_workers(&here.layout, now) => LeaseJob::Impossible,
                 lease => {
                     // By then the clock must have passed the ids of a worker for it to be of use: now, where that is why.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
                     let entry = entry(state, here, datacenter, now, next, duration, host);
-                    Job::Acquire(plan(state, lease, usable_at, entry))
+                    LeaseJob::Acquire(plan(state, lease, usable_at, entry))
                 }
             }
         })

@@ -35,11 +35,11 @@ impl Key {
 
 /// One place of a directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry(State);
+pub struct Entry(PlaceState);
 
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "the memory is there whether the place is used or not")]
-enum State {
+enum PlaceState {
     /// A free place, and the next such place.
     Free { next: u32 },
     /// A key's, with its hash.
@@ -48,7 +48,7 @@ enum State {
 
 impl Entry {
     /// A free place.
-    pub const EMPTY: Self = Self(State::Free { next: NOWHERE });
+    pub const EMPTY: Self = Self(PlaceState::Free { next: NOWHERE });
 }
 
 /// The directory. All processes that share it share this value, too, not only the memory it works in.
@@ -71,7 +71,7 @@ impl<'m> Directory<'m> {
         let entries = entries.get_mut(..count).unwrap_or_default();
         let mut free = NOWHERE;
         for (place, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
-            *entry = Entry(State::Free { next: free });
+            *entry = Entry(PlaceState::Free { next: free });
             free = place;
         }
         Self { entries, index, free, len: 0, shares: Shares::default() }
@@ -106,7 +106,7 @@ impl<'m> Directory<'m> {
     /// The key that has a place.
     pub fn get(&self, place: usize) -> Option<&Key> {
         match self.entries.get(place) {
-            Some(Entry(State::Used { key, .. })) => Some(key),
+            Some(Entry(PlaceState::Used { key, .. })) => Some(key),
             _ => None,
         }
     }
@@ -120,7 +120,7 @@ impl<'m> Directory<'m> {
     pub fn find(&self, key: &Key) -> Option<usize> {
         let wanted = key.hash();
         let found = |place: u32| match self.entry(place) {
-            Some(State::Used { hash, key: found }) => *hash == wanted && found == key,
+            Some(PlaceState::Used { hash, key: found }) => *hash == wanted && found == key,
             _ => false,
         };
         self.index.find(wanted, found).map(|place| place as usize)
@@ -130,11 +130,11 @@ impl<'m> Directory<'m> {
     pub fn insert(&mut self, key: Key) -> Option<usize> {
         debug_assert!(self.find(&key).is_none(), "the key has a place already");
         let (hash, place) = (key.hash(), self.free);
-        let Some(&State::Free { next }) = self.entry(place) else { return None };
+        let Some(&PlaceState::Free { next }) = self.entry(place) else { return None };
         if !self.index.insert(hash, place) {
             return None;
         }
-        *self.entries.get_mut(place as usize)? = Entry(State::Used { hash, key });
+        *self.entries.get_mut(place as usize)? = Entry(PlaceState::Used { hash, key });
         self.free = next;
         self.len += 1;
         self.shares.add(key.database);
@@ -144,21 +144,21 @@ impl<'m> Directory<'m> {
     /// Frees a place; the key that had it.
     pub fn remove(&mut self, place: usize) -> Option<Key> {
         let entry = self.entries.get_mut(place)?;
-        let Entry(State::Used { hash, key }) = *entry else { return None };
+        let Entry(PlaceState::Used { hash, key }) = *entry else { return None };
         let place = u32::try_from(place).ok()?;
-        *entry = Entry(State::Free { next: self.free });
+        *entry = Entry(PlaceState::Free { next: self.free });
         self.free = place;
         self.len -= 1;
         self.shares.remove(key.database);
         let Self { entries, index, .. } = self;
         index.remove(hash, place, |other| match entries.get(other as usize) {
-            Some(Entry(State::Used { hash, .. })) => Some(*hash),
+            Some(Entry(PlaceState::Used { hash, .. })) => Some(*hash),
             _ => None,
         });
         Some(key)
     }
 
-    fn entry(&self, place: u32) -> Option<&State> {
+    fn entry(&self, place: u32) -> Option<&PlaceState> {
         self.entries.get(place as usize).map(|entry| &entry.0)
     }
 }

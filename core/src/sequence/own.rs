@@ -72,12 +72,12 @@ pub enum OwnError<E> {
 /// All tags that a transaction has changed. `T` tells them apart, and `S` its subtransactions.
 #[derive(Debug)]
 pub struct OwnTags<T, S> {
-    all: FxHashMap<T, Own<T, S>>,
+    all: FxHashMap<T, OwnTag<T, S>>,
 }
 
 /// One of them.
 #[derive(Debug)]
-struct Own<T, S> {
+struct OwnTag<T, S> {
     changes: Vec<Made<S>>,
     /// The row, as of the last change.
     row: Option<Row>,
@@ -113,7 +113,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
     /// Takes note of a change, of a tag that was in this life.
     pub fn note(&mut self, tag: T, change: Change, former_life: Option<i64>, at: S) {
         let new =
-            || Own { changes: Vec::new(), row: None, issued: None, life: former_life, former: Vec::new() };
+            || OwnTag { changes: Vec::new(), row: None, issued: None, life: former_life, former: Vec::new() };
         self.all.entry(tag).or_insert_with(new).add(at, change);
     }
 
@@ -220,7 +220,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
     }
 }
 
-impl<T, S: Copy + PartialEq> Own<T, S> {
+impl<T, S: Copy + PartialEq> OwnTag<T, S> {
     fn last_change(&self) -> Option<Change> {
         self.changes.last().map(|made| made.change)
     }

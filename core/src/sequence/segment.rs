@@ -29,9 +29,9 @@ use std::num::NonZeroU32;
 #[cfg_attr(not(loom), repr(C))]
 #[derive(Debug)]
 pub struct Segment {
-    cursor: Line<AtomicU64>,
+    cursor: CacheLine<AtomicU64>,
     buffers: [Buffer; 2],
-    incarnation: Line<AtomicU64>,
+    incarnation: CacheLine<AtomicU64>,
     /// How often the buffers were emptied.
     clearings: AtomicU64,
 }
@@ -48,7 +48,7 @@ pub struct Stamp {
 
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// One range, and the generation it belongs to.
 #[cfg_attr(not(loom), repr(C, align(64)))]
@@ -185,9 +185,9 @@ impl Default for Segment {
             until: AtomicU64::new(0),
         };
         Self {
-            cursor: Line(AtomicU64::new(0)),
+            cursor: CacheLine(AtomicU64::new(0)),
             buffers: [buffer(), buffer()],
-            incarnation: Line(AtomicU64::new(0)),
+            incarnation: CacheLine(AtomicU64::new(0)),
             clearings: AtomicU64::new(0),
         }
     }

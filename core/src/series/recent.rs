@@ -4,17 +4,17 @@ use super::key::Key;
 use rustc_hash::FxHashMap;
 
 /// A key of a series, by the series' id.
-type Place = (i64, Key);
+type KeyOfSeries = (i64, Key);
 
 /// The number that a session got last of each of the keys that it used last: of [`Recent::KEYS`] at least, and of twice as many at
 /// most.
 #[derive(Debug, Default)]
 pub struct Recent {
     /// Of the key that it used last, which is not noted among the others yet: of many numbers of one key only the last one is.
-    last: Option<(Place, i64)>,
-    present: FxHashMap<Place, i64>,
+    last: Option<(KeyOfSeries, i64)>,
+    present: FxHashMap<KeyOfSeries, i64>,
     /// Those before, which are forgotten when the others are as many.
-    former: FxHashMap<Place, i64>,
+    former: FxHashMap<KeyOfSeries, i64>,
 }
 
 impl Recent {

@@ -171,15 +171,15 @@ impl fmt::Display for Unreadable {
 /// A line after the first.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum NoteLine {
     Floor(Note<Floor>),
     Left(CarryOver),
-    Taken(Taken),
+    Taken(TakenUp),
 }
 
 /// That the ids of a note were taken up.
 #[derive(Serialize, Deserialize)]
-struct Taken {
+struct TakenUp {
     of: Name,
     version: i64,
 }
@@ -191,8 +191,8 @@ struct Taken {
 pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&Head::new(VERSION))?;
     text.push(b'\n');
-    let floors = notes.floors.into_iter().map(Line::Floor);
-    for line in floors.chain(notes.left.into_iter().map(Line::Left)) {
+    let floors = notes.floors.into_iter().map(NoteLine::Floor);
+    for line in floors.chain(notes.left.into_iter().map(NoteLine::Left)) {
         line.write(&mut text)?;
     }
     Ok(text)
@@ -205,11 +205,11 @@ pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
 /// None that could happen: they are plain data.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
     let mut text = vec![b'\n'];
-    Line::Taken(Taken { of, version }).write(&mut text)?;
+    NoteLine::Taken(TakenUp { of, version }).write(&mut text)?;
     Ok(text)
 }
 
-impl Line {
+impl NoteLine {
     /// Writes it behind a text, with its checksum.
     fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let json = serde_json::to_vec(self)?;
@@ -243,10 +243,10 @@ pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     let mut taken = FxHashSet::default();
     let (form, lines) = lines_of(text)?;
     for line in lines {
-        match Line::read(line, form) {
-            Ok(Line::Floor(floor)) => notes.floors.push(floor),
-            Ok(Line::Left(left)) => notes.left.push(left),
-            Ok(Line::Taken(Taken { of, version })) => {
+        match NoteLine::read(line, form) {
+            Ok(NoteLine::Floor(floor)) => notes.floors.push(floor),
+            Ok(NoteLine::Left(left)) => notes.left.push(left),
+            Ok(NoteLine::Taken(TakenUp { of, version })) => {
                 taken.insert((version, of));
             }
             Err(damage) => {
@@ -268,9 +268,11 @@ pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
 /// What a file says of transactions that were rolled back, which comes first: the rest of it is not read.
 pub fn floors_of(text: &[u8]) -> Result<Vec<Note<Floor>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
-    let lines = lines.map(|line| Line::read(line, form));
-    let floors = lines.take_while(|line| matches!(line, Ok(Line::Floor(_)) | Err(_)));
-    Ok(floors.filter_map(|line| if let Ok(Line::Floor(floor)) = line { Some(floor) } else { None }).collect())
+    let lines = lines.map(|line| NoteLine::read(line, form));
+    let floors = lines.take_while(|line| matches!(line, Ok(NoteLine::Floor(_)) | Err(_)));
+    Ok(floors
+        .filter_map(|line| if let Ok(NoteLine::Floor(floor)) = line { Some(floor) } else { None })
+        .collect())
 }
 
 /// The form of a file, and the whole lines behind the first one, which says that this is such a file.

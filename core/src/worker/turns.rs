@@ -51,16 +51,16 @@ pub enum End {
 /// Which ones wait (`W`), and at which places (`S`) one is served. Times are of any clock that only goes forward.
 #[derive(Clone, Debug)]
 pub struct Turns<W, S> {
-    waiting: BTreeMap<W, Wait>,
+    waiting: BTreeMap<W, DatabaseWait>,
     served: BTreeMap<S, Turn<W>>,
     /// Of those whose last turn did not end well.
-    past: BTreeMap<W, Past>,
+    past: BTreeMap<W, PastTurn>,
     /// Whether a slow one had the last turn: on the only place they take turns with the others.
     slow_last: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct DatabaseWait {
     since: Duration,
     want: Urgency,
 }
@@ -78,7 +78,7 @@ struct Turn<W> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct PastTurn {
     slow: bool,
     pause: Duration,
     /// When it may come again.
@@ -115,10 +115,10 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         now: Duration,
     ) {
         let wait = |(one, want): (W, Urgency)| {
-            let mut wait = self.waiting.get(&one).copied().unwrap_or(Wait { since: now, want });
+            let mut wait = self.waiting.get(&one).copied().unwrap_or(DatabaseWait { since: now, want });
             if wait.want != want {
                 // Now that a session waits for it, it is no later than it was, and no earlier than just now.
-                wait = Wait { since: now.min(wait.rank()), want };
+                wait = DatabaseWait { since: now.min(wait.rank()), want };
             }
             (one, wait)
         };
@@ -143,7 +143,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         let pause = backoff.next(past.map(|past| past.pause));
         // One that ends in vain in time holds no other up.
         let slow = end != End::InVain;
-        self.past.insert(whose, Past { slow, pause, again: now + pause });
+        self.past.insert(whose, PastTurn { slow, pause, again: now + pause });
     }
 
     /// Forgets how the turns of those ended that are gone.
@@ -248,7 +248,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
     }
 }
 
-impl Wait {
+impl DatabaseWait {
     /// The lower, the sooner it comes.
     fn rank(self) -> Duration {
         match self.want {

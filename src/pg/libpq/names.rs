@@ -36,19 +36,19 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
 
 /// What the thread found; None as long as it looks.
 #[expect(clippy::disallowed_types, reason = "two threads of one process share it, and no other process does")]
-type Found = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
+type FoundAddresses = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
 
 /// A name that is being looked up.
 struct Lookup {
     /// Closed at the other end when it is done.
     done: UnixStream,
-    found: Found,
+    found: FoundAddresses,
 }
 
 impl Lookup {
     fn start(name: String) -> io::Result<Self> {
         let (done, end) = UnixStream::pair()?;
-        let found = Found::default();
+        let found = FoundAddresses::default();
         let thread_found = Arc::clone(&found);
         without_signals(|| {
             thread::Builder::new().spawn(move || {

@@ -30,12 +30,12 @@ impl Need {
 }
 
 /// How much longer this process may wait, whatever it waits for; None: as long as it wants.
-type Bound = fn() -> Option<Duration>;
+type WaitBound = fn() -> Option<Duration>;
 
-static BOUND: PerProcess<Cell<Option<Bound>>> = PerProcess::new(Cell::new(None));
+static BOUND: PerProcess<Cell<Option<WaitBound>>> = PerProcess::new(Cell::new(None));
 
 /// Has this process wait no longer for other servers than `bound` says. The process that makes that shorter wakes this one.
-pub fn bound_by(bound: Bound) {
+pub fn bound_by(bound: WaitBound) {
     BOUND.set(Some(bound));
 }
 

@@ -23,7 +23,7 @@ pub fn tags_of<H: NodeTables, R: Registries>(
 ) -> Handed<Vec<Box<RawValue>>, H, R> {
     /// What of a row says which ids it gives.
     #[derive(Deserialize)]
-    struct Row {
+    struct PageRow {
         tag: String,
         increment: i64,
         remainder: i64,
@@ -41,8 +41,8 @@ pub fn tags_of<H: NodeTables, R: Registries>(
             return Ok(found);
         }
         for row in rows {
-            let read: Row = serde_json::from_str(row.get()).map_err(|_| garbled())?;
-            let Row { tag, increment, remainder } = read;
+            let read: PageRow = serde_json::from_str(row.get()).map_err(|_| garbled())?;
+            let PageRow { tag, increment, remainder } = read;
             if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
                 let unfit = Unfit::Share { share, increment, remainder };
                 return Err(HandoverError::Unfit { server: site.server.clone(), tag, unfit });

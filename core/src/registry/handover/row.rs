@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 /// The tag of a row.
 pub fn tag_of(row: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
-    struct Name {
+    struct TagField {
         tag: String,
     }
-    serde_json::from_str(row.get()).ok().map(|Name { tag }| tag)
+    serde_json::from_str(row.get()).ok().map(|TagField { tag }| tag)
 }
 
 /// A row that raises a tag this far.

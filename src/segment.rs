@@ -34,7 +34,7 @@ use held::Held;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::error::Unregistered;
-use snowflake_ids_core::sequence::bound_sequence::{Increment, Run};
+use snowflake_ids_core::sequence::bound_sequence::{BoundRun, Increment};
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::request::Answer;
@@ -89,7 +89,7 @@ pub fn next_of_sequence(
     if increment.is_one() {
         return held::find(bytes).and_then(next_at_once).map_or_else(|| next(function, bytes), Ok);
     }
-    let mut run = Run::new(increment);
+    let mut run = BoundRun::new(increment);
     loop {
         // The first one, too, where the buffers are known and filled: it is part of the row then.
         let held = held::find(bytes).map(|held| take_at_once(held, run.missing()));

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::generator::snowflake::Taken;
-use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment, MAX_INCREMENT, Run};
+use snowflake_ids_core::sequence::bound_sequence::{BoundRun, BoundSequenceError, Increment, MAX_INCREMENT};
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::{Layout, NodeBits, Position, PositionRange};
 
@@ -26,13 +26,13 @@ fn increments_from_one_to_the_largest_are_taken() {
 fn a_sequence_that_counts_in_ones_gives_single_ids() {
     let one = Increment::new(1).unwrap();
     assert_eq!(one.ids().get(), 1);
-    assert_eq!(Run::new(one).add(Range { first: 7, count: 1, increment: 3 }), Ok(Some(7)));
+    assert_eq!(BoundRun::new(one).add(Range { first: 7, count: 1, increment: 3 }), Ok(Some(7)));
     assert_eq!((one.reach(9), one.resume_above(9)), (9, 9));
 }
 
 #[test]
 fn ids_that_others_broke_are_thrown_away() {
-    let mut run = Run::new(Increment::new(5).unwrap());
+    let mut run = BoundRun::new(Increment::new(5).unwrap());
     assert_eq!(run.missing().get(), 10);
     assert_eq!(run.add(range(1, 4)), Ok(None));
     assert_eq!(run.missing().get(), 6);
@@ -44,21 +44,21 @@ fn ids_that_others_broke_are_thrown_away() {
 
 #[test]
 fn ids_over_the_end_of_a_buffer_count_as_one_row() {
-    let mut run = Run::new(Increment::new(5).unwrap());
+    let mut run = BoundRun::new(Increment::new(5).unwrap());
     assert_eq!(run.add(range(1, 4)), Ok(None));
     assert_eq!(run.add(range(5, 6)), Ok(Some(6)));
 }
 
 #[test]
 fn a_tag_with_gaps_gives_no_blocks() {
-    let mut run = Run::new(Increment::new(5).unwrap());
+    let mut run = BoundRun::new(Increment::new(5).unwrap());
     let taken = Range { first: 1, count: 10, increment: 2 };
     assert_eq!(run.add(taken), Err(BoundSequenceError::Apart { increment: 5, step: 2 }));
 }
 
 #[test]
 fn a_call_gives_up_where_others_are_always_in_between() {
-    let mut run = Run::new(Increment::new(5).unwrap());
+    let mut run = BoundRun::new(Increment::new(5).unwrap());
     let error = (0..10_000).find_map(|turn| run.add(range(turn * 10, 4)).err());
     assert_eq!(error, Some(BoundSequenceError::Interrupted(Increment::new(5).unwrap())));
 }

@@ -1,6 +1,6 @@
 //! A Citus cluster: libpq's options for the coordinator, and what is wrong with nodes.
 
-use snowflake_ids_core::registry::citus::{Coordinator, Judged, Node, judge};
+use snowflake_ids_core::registry::citus::{ClusterNode, Coordinator, Judged, judge};
 
 fn settings(named: &[(&str, &str)]) -> Vec<(String, String)> {
     named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -49,9 +49,9 @@ fn the_catalog_says_where_to_and_citus_settings_how() {
 }
 
 /// A node of a group, which issues as a worker; the coordinator is in group 0.
-fn node(group_id: i32, worker_id: i32) -> Node {
+fn node(group_id: i32, worker_id: i32) -> ClusterNode {
     let registry = if group_id == 0 { "null" } else { "\"citus_coordinator\"" };
-    Node {
+    ClusterNode {
         node_id: group_id + 1,
         node_name: "host".to_owned(),
         node_port: 5432,
@@ -67,18 +67,18 @@ fn node(group_id: i32, worker_id: i32) -> Node {
     }
 }
 
-fn cluster() -> Vec<Node> {
+fn cluster() -> Vec<ClusterNode> {
     (0..4).map(|group| node(group, group)).collect()
 }
 
-fn edited(node: &Node, from: &str, to: &str) -> Node {
+fn edited(node: &ClusterNode, from: &str, to: &str) -> ClusterNode {
     let report = node.report.as_deref().map(|report| report.replace(from, to));
     assert_ne!(report, node.report, "{from}");
-    Node { report, ..node.clone() }
+    ClusterNode { report, ..node.clone() }
 }
 
 /// A node without a worker id, in this state.
-fn without(node: &Node, state: &str) -> Node {
+fn without(node: &ClusterNode, state: &str) -> ClusterNode {
     let worker = format!("\"worker_id\": {}", node.node_id - 1);
     edited(&edited(node, &worker, "\"worker_id\": null"), "\"ready\"", &format!("\"{state}\""))
 }
@@ -90,7 +90,7 @@ fn a_node_that_was_asked_for_no_id_yet_is_well() {
     assert_eq!(problems(nodes), [None, None, None, None]);
 }
 
-fn problems(nodes: Vec<Node>) -> Vec<Option<String>> {
+fn problems(nodes: Vec<ClusterNode>) -> Vec<Option<String>> {
     judge(nodes).into_iter().map(|judged| judged.problem.map(|problem| problem.to_string())).collect()
 }
 
@@ -102,12 +102,16 @@ fn nothing_is_wrong_with_nodes_that_agree() {
 
 #[test]
 fn what_is_wrong_with_a_node_is_said_of_it_alone() {
-    let silent =
-        Node { version: None, report: None, error: Some("connection refused".to_owned()), ..node(2, 2) };
-    let mute = Node { report: None, error: Some("it must be loaded".to_owned()), ..node(2, 2) };
+    let silent = ClusterNode {
+        version: None,
+        report: None,
+        error: Some("connection refused".to_owned()),
+        ..node(2, 2)
+    };
+    let mute = ClusterNode { report: None, error: Some("it must be loaded".to_owned()), ..node(2, 2) };
     let of_nobody = edited(&edited(&node(2, 2), "\"main\"", "\"its own\""), "\"citus_coordinator\"", "null");
     let cases = [
-        (Node { is_active: false, ..node(2, 2) }, "not active"),
+        (ClusterNode { is_active: false, ..node(2, 2) }, "not active"),
         (
             edited(
                 &node(2, 2),
@@ -117,13 +121,13 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
             "registry \"ids\" failed when it asked last, at 2026-11-25: it was set back",
         ),
         (silent, "cannot be asked: connection refused"),
-        (Node { version: Some(String::new()), report: None, ..node(2, 2) }, "not created"),
+        (ClusterNode { version: Some(String::new()), report: None, ..node(2, 2) }, "not created"),
         (
-            Node { version: Some("0.9".to_owned()), ..node(2, 2) },
+            ClusterNode { version: Some("0.9".to_owned()), ..node(2, 2) },
             "version 0.9 of the extension, and node 1 1.0",
         ),
         (mute, "how it fares: it must be loaded"),
-        (Node { report: Some("{".to_owned()), ..node(2, 2) }, "how it fares: EOF"),
+        (ClusterNode { report: Some("{".to_owned()), ..node(2, 2) }, "how it fares: EOF"),
         (
             edited(&node(2, 2), "41/0/10/12", "41/0/5/17"),
             "layout is 41/0/5/17, and that of node 1 41/0/10/12",
@@ -196,9 +200,9 @@ fn without_the_coordinator_workers_are_compared_with_each_other() {
 /// The coordinator that uses a registry of its own is what the others are compared with.
 #[test]
 fn a_coordinator_that_uses_a_registry_says_which() {
-    let outside = |node: &Node| edited(node, "\"main\"", "\"outside\"");
+    let outside = |node: &ClusterNode| edited(node, "\"main\"", "\"outside\"");
     let nodes = cluster();
-    let mut moved: Vec<Node> = nodes.iter().map(outside).collect();
+    let mut moved: Vec<ClusterNode> = nodes.iter().map(outside).collect();
     assert_eq!(problems(moved.clone()), [None, None, None, None]);
     moved[1] = nodes[1].clone();
     assert!(problems(moved)[1].is_some());

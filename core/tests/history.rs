@@ -1,14 +1,14 @@
 //! Readings of a server's counters, and what happened between them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::report::history::{History, Reading, due, samples};
+use snowflake_ids_core::report::history::{CounterReading, History, due, samples};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 /// A reading of which all is told by one number.
-fn reading(number: u64) -> Reading {
-    Reading {
+fn reading(number: u64) -> CounterReading {
+    CounterReading {
         at: number.cast_signed() * 1_000_000,
         uptime: number * 1_000_000,
         ids: number * 2,
@@ -57,8 +57,8 @@ fn what_is_read_while_it_is_overwritten_is_passed_over() {
 
 #[test]
 fn a_rate_is_by_the_time_that_passed_whatever_the_clock_shows() {
-    let before = Reading { at: 9_000_000_000, ..reading(10) };
-    let after = Reading { at: 5_000_000_000, ids: 20 + 100, waits: 40 + 3, ..reading(20) };
+    let before = CounterReading { at: 9_000_000_000, ..reading(10) };
+    let after = CounterReading { at: 5_000_000_000, ids: 20 + 100, waits: 40 + 3, ..reading(20) };
     let [sample] = samples(&[before, after])[..] else { panic!("one pair is one sample") };
     assert_eq!((sample.at.0, sample.elapsed), (5_000_000_000, Duration::from_secs(10)));
     assert_eq!((sample.ids, sample.tag_ids, sample.waits), (10.0, 3.0, 3));
@@ -68,7 +68,7 @@ fn a_rate_is_by_the_time_that_passed_whatever_the_clock_shows() {
 
 #[test]
 fn a_count_that_went_down_tells_of_nothing_and_the_others_do() {
-    let after = Reading { tag_ids: 0, waits: 0, ..reading(20) };
+    let after = CounterReading { tag_ids: 0, waits: 0, ..reading(20) };
     let [sample] = samples(&[reading(10), after])[..] else { panic!("one pair is one sample") };
     assert_eq!((sample.ids, sample.tag_ids, sample.waits), (2.0, 0.0, 0));
     assert_eq!(sample.refills, 50);

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::report::progress::{Call, Command, Phase, Place};
+use snowflake_ids_core::report::progress::{Call, Command, Phase, ProgressPlace};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -21,7 +21,7 @@ fn call(figure: u32) -> Call {
 
 #[test]
 fn a_call_is_seen_from_its_beginning_to_its_end() {
-    let place = Place::default();
+    let place = ProgressPlace::default();
     assert_eq!(place.read(), None);
     place.begin(&call(7));
     let seen = place.read().unwrap();
@@ -55,7 +55,7 @@ fn names_are_told_apart_and_found_again() {
 #[test]
 fn readers_never_see_one_call_with_figures_of_another() {
     const CALLS: u32 = if cfg!(miri) { 100 } else { 100_000 };
-    let (place, over) = (Place::default(), AtomicBool::new(false));
+    let (place, over) = (ProgressPlace::default(), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {

@@ -7,7 +7,7 @@ use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::registry::lease::{Holder, Policy, Row};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
-use snowflake_ids_core::registry::worker_ids::{self, Held, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
 use snowflake_ids_core::server::issuer::Shared;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{
@@ -111,7 +111,7 @@ impl WorkerRows for Rows {
     fn random(&mut self) -> u32 {
         0
     }
-    fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<Held>, ()> {
+    fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorker>, ()> {
         Ok(Vec::new())
     }
     fn timeline(&self) -> u32 {
@@ -169,7 +169,7 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         fn random(&mut self) -> u32 {
             0
         }
-        fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<Held>, ()> {
+        fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorker>, ()> {
             Ok(Vec::new())
         }
         fn timeline(&self) -> u32 {

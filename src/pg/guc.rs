@@ -25,7 +25,7 @@ pub struct About {
 }
 
 /// Why a value is refused.
-pub struct Problem {
+pub struct BadValue {
     /// What is wrong, as a sentence.
     pub detail: String,
     /// The way out, as a sentence.
@@ -35,7 +35,7 @@ pub struct Problem {
 /// A rule that values of a setting must meet. It must not panic.
 pub trait Check<T> {
     /// Whether a value is right.
-    fn check(value: T) -> Result<(), Problem>;
+    fn check(value: T) -> Result<(), BadValue>;
 }
 
 /// Defines a whole number within a range.
@@ -257,15 +257,15 @@ unsafe extern "C-unwind" fn assign_text<A: Assign>(value: *const c_char, _extra:
 }
 
 /// A text that is not too long to be looked at.
-fn short_text(text: &CStr) -> Result<Cow<'_, str>, Problem> {
+fn short_text(text: &CStr) -> Result<Cow<'_, str>, BadValue> {
     let fits = check_length("value", text.count_bytes(), MAX_TEXT_BYTES);
-    fits.map_err(|error| Problem { detail: error.detail().unwrap_or_default(), hint: None })?;
+    fits.map_err(|error| BadValue { detail: error.detail().unwrap_or_default(), hint: None })?;
     Ok(text.to_string_lossy())
 }
 
 /// Tells the server what a check found.
-fn accept(found: Result<(), Problem>) -> bool {
-    let Err(Problem { detail, hint }) = found else { return true };
+fn accept(found: Result<(), BadValue>) -> bool {
+    let Err(BadValue { detail, hint }) = found else { return true };
     let context = PgMemoryContexts::CurrentMemoryContext;
     // SAFETY: what the server's macros GUC_check_errdetail and errhint do: these variables are read right
     // after the check, and the texts live as long as the memory context of the call.

@@ -16,7 +16,7 @@ pub struct Relation {
 
 /// Where a sequence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct SequencePosition {
     /// The number it gave last, or gives next.
     pub last_value: i64,
     /// Whether it gave it.
@@ -120,7 +120,7 @@ impl Relation {
 
     /// Where a sequence is; None where this is none. Not by a SELECT, which takes a name: a view of that name, put there
     /// while a lock is waited for, would run its owner's code.
-    pub fn position(&self) -> Option<Position> {
+    pub fn position(&self) -> Option<SequencePosition> {
         if !self.is_sequence {
             return None;
         }
@@ -139,7 +139,7 @@ impl Relation {
                 let number = NonZeroUsize::new(number).filter(|_| !row.is_null())?;
                 pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att)
             };
-            let position = column(1).zip(column(3)).map(|(last_value, is_called)| Position {
+            let position = column(1).zip(column(3)).map(|(last_value, is_called)| SequencePosition {
                 last_value: last_value.value().cast_signed() as i64,
                 is_called: is_called.value() != 0,
             });

@@ -7,7 +7,7 @@ use super::values::{
     SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW,
     WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
-use crate::pg::guc::{self, About, Assign, Check, Problem};
+use crate::pg::guc::{self, About, Assign, BadValue, Check};
 use crate::pg::report::sentence;
 use pgrx::{GucContext, GucFlags};
 use snowflake_ids_core::server::issuer::MAX_PLACES;
@@ -243,18 +243,18 @@ fn define_status() {
 struct LayoutCheck;
 
 impl Check<&str> for LayoutCheck {
-    fn check(text: &str) -> Result<(), Problem> {
+    fn check(text: &str) -> Result<(), BadValue> {
         text.parse::<Layout>().map(drop).map_err(|error| problem(&error))
     }
 }
 
 /// What an error of the core says of a value.
-fn problem(error: &impl Explain) -> Problem {
+fn problem(error: &impl Explain) -> BadValue {
     let mut detail = sentence(&format!("{error}."));
     if let Some(more) = error.detail() {
         detail = format!("{detail} {more}");
     }
-    Problem { detail, hint: error.hint() }
+    BadValue { detail, hint: error.hint() }
 }
 
 struct ShardCheck;
@@ -267,7 +267,7 @@ impl ShardCheck {
 }
 
 impl Check<&str> for ShardCheck {
-    fn check(text: &str) -> Result<(), Problem> {
+    fn check(text: &str) -> Result<(), BadValue> {
         Self::read(text).map(drop).map_err(|error| problem(&error))
     }
 }
@@ -281,13 +281,13 @@ impl Assign for ShardCheck {
 struct WorkerCheck;
 
 impl Check<&str> for WorkerCheck {
-    fn check(text: &str) -> Result<(), Problem> {
+    fn check(text: &str) -> Result<(), BadValue> {
         if is_auto(text) || parse_worker(text).is_some() {
             return Ok(());
         }
         let detail = "A worker id is a whole number from 0 to the largest that the layout holds, or auto.";
         let hint = "Set auto, or a number that no other server has.";
-        Err(Problem { detail: detail.to_owned(), hint: Some(hint.to_owned()) })
+        Err(BadValue { detail: detail.to_owned(), hint: Some(hint.to_owned()) })
     }
 }
 
@@ -299,7 +299,7 @@ fn is_auto(text: &str) -> bool {
 struct Unchecked;
 
 impl<T> Check<T> for Unchecked {
-    fn check(_: T) -> Result<(), Problem> {
+    fn check(_: T) -> Result<(), BadValue> {
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::error::excerpt;
-    use snowflake_ids_core::registry::citus::{Judged, Node, judge};
+    use snowflake_ids_core::registry::citus::{ClusterNode, Judged, judge};
 
     /// More than the nodes of any cluster say of themselves.
     const MOST: usize = 64 << 20;
@@ -80,9 +80,10 @@ mod snowflake_ids_internal {
         >,
         ErrorReport,
     > {
-        let nodes: Vec<Node> = serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(|error| {
-            bad_argument("the nodes make no sense", format!("{}.", excerpt(&error.to_string())))
-        })?;
+        let nodes: Vec<ClusterNode> =
+            serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(|error| {
+                bad_argument("the nodes make no sense", format!("{}.", excerpt(&error.to_string())))
+            })?;
         let row = |Judged { node, report, problem }| {
             let said = report.as_ref();
             (

@@ -3,7 +3,7 @@
 use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::report::progress::{Command, Phase, Place};
+use snowflake_ids_core::report::progress::{Command, Phase, ProgressPlace};
 
 fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
     let name = name.read("command")?;
@@ -22,7 +22,7 @@ fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
 /// The schema of what the functions for administrators are made of.
 #[pgrx::pg_schema]
 mod snowflake_ids_internal {
-    use super::{ErrorReport, Place, Text, command_of, phase_of};
+    use super::{ErrorReport, ProgressPlace, Text, command_of, phase_of};
     use crate::pg::{role, server, time};
     use crate::progress;
     use crate::shared::progress::places;
@@ -71,7 +71,7 @@ mod snowflake_ids_internal {
     > {
         let all = server::may_see_all_activity();
         let mut rows = Vec::new();
-        for seen in places().iter().filter_map(Place::read) {
+        for seen in places().iter().filter_map(ProgressPlace::read) {
             let call = seen.call;
             let shown = all || role::has_privileges_of(call.role.into());
             let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

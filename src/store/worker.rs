@@ -14,7 +14,7 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Row};
 use snowflake_ids_core::registry::wire::Entry;
-use snowflake_ids_core::registry::worker_ids::{Held, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
 
 /// The types of what [`arguments`] gives.
 macro_rules! entry_types {
@@ -182,11 +182,11 @@ impl WorkerRows for Rows {
         last: u32,
         limit: usize,
         now: UnixMicros,
-    ) -> Result<Vec<Held>, SpiError> {
+    ) -> Result<Vec<HeldWorker>, SpiError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         HOLDERS.all(&[number(datacenter), number(last), limit.into(), stamp(now).into()], |row| {
             let host = row.get::<Vec<u8>>(2)?.unwrap_or_default();
-            Ok(Held {
+            Ok(HeldWorker {
                 worker: worker_of(row)?.unwrap_or_default(),
                 host: String::from_utf8_lossy(&host).into_owned(),
                 port: row.get::<i32>(3)?,

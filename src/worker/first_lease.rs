@@ -19,7 +19,9 @@ use crate::store::registry as sites;
 use crate::store::tables::WORKER_LEASE;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease_worker::{Doubt, LeaseWorker, LinkError, Other, Place, RegistryLink};
+use snowflake_ids_core::registry::lease_worker::{
+    Doubt, LeaseLink, LeaseWorker, LinkError, Other, RegistryPlace,
+};
 use snowflake_ids_core::registry::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
 use std::cell::Cell;
 use std::fmt;
@@ -77,18 +79,18 @@ fn take_back() {
 /// The tables of this transaction.
 struct OwnTables(Source);
 
-impl RegistryLink for OwnTables {
+impl LeaseLink for OwnTables {
     type Error = FirstLeaseError;
 
-    fn find(&mut self) -> Result<Place, FirstLeaseError> {
+    fn find(&mut self) -> Result<RegistryPlace, FirstLeaseError> {
         let name = settings::registry_database();
         if !name.is_empty() && database::of_name(&name) != Some(server::database()) {
-            return Ok(Place::Elsewhere);
+            return Ok(RegistryPlace::Elsewhere);
         }
         // Other servers may have the worker id that this one would take.
         let uses =
             self.0.as_owner(|| Ok(sites::in_use()? || citus::is_worker()?)).map_err(FirstLeaseError)?;
-        Ok(if uses { Place::Nowhere } else { Place::Here })
+        Ok(if uses { RegistryPlace::Nowhere } else { RegistryPlace::Here })
     }
 
     fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, FirstLeaseError> {

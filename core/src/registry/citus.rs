@@ -88,7 +88,7 @@ impl Coordinator {
 
 /// What is known of a node: its row in the catalog, and what it answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Node {
+pub struct ClusterNode {
     /// Its number in `pg_dist_node`.
     pub node_id: i32,
     /// Where it is.
@@ -109,7 +109,7 @@ pub struct Node {
 
 /// What a node says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Report {
+pub struct ClusterReport {
     /// Which datacenter and worker it issues as, where it does.
     pub datacenter_id: Option<i64>,
     /// As above.
@@ -160,16 +160,16 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The node.
-    pub node: Node,
+    pub node: ClusterNode,
     /// What it says of itself.
-    pub report: Option<Report>,
+    pub report: Option<ClusterReport>,
     /// What is wrong with it.
-    pub problem: Option<Problem>,
+    pub problem: Option<ClusterProblem>,
 }
 
 /// What is wrong with a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ClusterProblem {
     /// Citus does not use it.
     #[error("it is not active in pg_dist_node")]
     Inactive,
@@ -273,7 +273,7 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl ClusterProblem {
     /// The way out.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -320,16 +320,16 @@ impl Problem {
 
 /// What is wrong with each of the nodes of a cluster, compared with its coordinator; where that says nothing, with the first that
 /// uses a registry.
-pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
-    let read = |node: Node| {
-        let report = node.report.as_deref().map(serde_json::from_str::<Report>);
+pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
+    let read = |node: ClusterNode| {
+        let report = node.report.as_deref().map(serde_json::from_str::<ClusterReport>);
         match report {
             Some(Ok(report)) => (node, Some(report)),
-            Some(Err(error)) => (Node { error: Some(error.to_string()), ..node }, None),
+            Some(Err(error)) => (ClusterNode { error: Some(error.to_string()), ..node }, None),
             None => (node, None),
         }
     };
-    let nodes: Vec<(Node, Option<Report>)> = nodes.into_iter().map(read).collect();
+    let nodes: Vec<(ClusterNode, Option<ClusterReport>)> = nodes.into_iter().map(read).collect();
     let speak = || nodes.iter().filter_map(|(node, report)| Some((node, report.as_ref()?)));
     let coordinator = speak().find(|(node, _)| node.group_id == 0);
     let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
@@ -342,14 +342,14 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
             issuers.entry((report.datacenter_id, worker)).or_default().push(node.node_id);
         }
     }
-    let judged = |(node, report): (Node, Option<Report>)| {
+    let judged = |(node, report): (ClusterNode, Option<ClusterReport>)| {
         let compared = problem(&node, report.as_ref(), other.as_ref());
         let compared = match &former {
             Some((coordinator, problem)) if *coordinator == node.node_id => {
                 compared.or_else(|| Some(problem.clone()))
             }
             // They have seen the coordinator that was promoted.
-            Some(_) => compared.filter(|problem| !matches!(problem, Problem::Timeline { .. })),
+            Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline { .. })),
             None => compared,
         };
         let problem = compared.or_else(|| {
@@ -357,7 +357,7 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
             let worker_id = report.worker_id?;
             let all = issuers.get(&(report.datacenter_id, worker_id))?;
             let other = *all.iter().find(|other| **other != node.node_id)?;
-            Some(Problem::Shared { worker_id, other })
+            Some(ClusterProblem::Shared { worker_id, other })
         });
         Judged { node, report, problem }
     };
@@ -365,75 +365,90 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
 }
 
 /// Whether the coordinator is a former primary, by what nodes have seen of it.
-fn former<'n>(coordinator: &Report, nodes: impl Iterator<Item = (&'n Node, &'n Report)>) -> Option<Problem> {
+fn former<'n>(
+    coordinator: &ClusterReport,
+    nodes: impl Iterator<Item = (&'n ClusterNode, &'n ClusterReport)>,
+) -> Option<ClusterProblem> {
     let number =
-        |report: &Report| report.timeline.as_deref().and_then(|timeline| timeline.parse::<u32>().ok());
+        |report: &ClusterReport| report.timeline.as_deref().and_then(|timeline| timeline.parse::<u32>().ok());
     let its = number(coordinator).filter(|_| coordinator.registry.is_none())?;
     let seen = nodes.filter(|(_, report)| report.identity == coordinator.identity);
     let (other, latest) =
         seen.filter_map(|(node, report)| Some((node.node_id, number(report)?))).max_by_key(|seen| seen.1)?;
-    (latest > its).then(|| Problem::Former { its: its.to_string(), other, others: latest.to_string() })
+    (latest > its).then(|| ClusterProblem::Former { its: its.to_string(), other, others: latest.to_string() })
 }
 
-fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>) -> Option<Problem> {
+fn problem(
+    node: &ClusterNode,
+    report: Option<&ClusterReport>,
+    other: Option<&(ClusterNode, ClusterReport)>,
+) -> Option<ClusterProblem> {
     let error = || node.error.clone().unwrap_or_else(|| "no answer".to_owned());
     if !node.is_active {
-        return Some(Problem::Inactive);
+        return Some(ClusterProblem::Inactive);
     }
-    let Some(version) = &node.version else { return Some(Problem::Silent(error())) };
+    let Some(version) = &node.version else { return Some(ClusterProblem::Silent(error())) };
     if version.is_empty() {
-        return Some(Problem::Missing);
+        return Some(ClusterProblem::Missing);
     }
-    if let Some((Node { node_id, version: Some(others), .. }, _)) = other
+    if let Some((ClusterNode { node_id, version: Some(others), .. }, _)) = other
         && others != version
     {
-        return Some(Problem::Version { its: version.clone(), other: *node_id, others: others.clone() });
+        return Some(ClusterProblem::Version {
+            its: version.clone(),
+            other: *node_id,
+            others: others.clone(),
+        });
     }
-    let Some(report) = report else { return Some(Problem::Mute(error())) };
-    if let Some((Node { node_id, .. }, meant)) = other {
+    let Some(report) = report else { return Some(ClusterProblem::Mute(error())) };
+    if let Some((ClusterNode { node_id, .. }, meant)) = other {
         if report.layout != meant.layout {
             let (its, others) = (report.layout.clone(), meant.layout.clone());
-            return Some(Problem::Layout { its, other: *node_id, others });
+            return Some(ClusterProblem::Layout { its, other: *node_id, others });
         }
         if report.identity != meant.identity && (report.registry.is_some() || node.group_id == 0) {
             let named = report.registry.as_ref().map_or("itself".to_owned(), |name| format!("\"{name}\""));
-            return Some(Problem::Stranger(named));
+            return Some(ClusterProblem::Stranger(named));
         }
         if let (Some(its), Some(others)) = (&report.timeline, &meant.timeline)
             && report.identity == meant.identity
             && its != others
         {
-            return Some(Problem::Timeline { its: its.clone(), other: *node_id, others: others.clone() });
+            return Some(ClusterProblem::Timeline {
+                its: its.clone(),
+                other: *node_id,
+                others: others.clone(),
+            });
         }
     }
     if report.registry.is_none() && node.group_id != 0 {
-        return Some(Problem::Unregistered);
+        return Some(ClusterProblem::Unregistered);
     }
     if let Some(Failure { server, at, error }) = report.failure.clone() {
         let or_not = |text: Option<String>| text.unwrap_or_else(|| "a time that is not known".to_owned());
-        return Some(Problem::Failing { server, at: or_not(at), error: error.unwrap_or_default() });
+        return Some(ClusterProblem::Failing { server, at: or_not(at), error: error.unwrap_or_default() });
     }
     if let Some(database) = report.leased_from.clone().filter(|_| report.registry.is_some()) {
-        return Some(Problem::Elsewhere(database));
+        return Some(ClusterProblem::Elsewhere(database));
     }
-    if let Some((Node { node_id, .. }, meant)) = other {
+    if let Some((ClusterNode { node_id, .. }, meant)) = other {
         let differ = |its: &Option<String>, others: &Option<String>| {
             its.is_some() && others.is_some() && its != others
         };
         if differ(&report.generators, &meant.generators) {
-            return Some(Problem::Generators(*node_id));
+            return Some(ClusterProblem::Generators(*node_id));
         }
         if differ(&report.rights, &meant.rights) {
-            return Some(Problem::Rights(*node_id));
+            return Some(ClusterProblem::Rights(*node_id));
         }
         if differ(&report.series, &meant.series) {
-            return Some(Problem::Series(*node_id));
+            return Some(ClusterProblem::Series(*node_id));
         }
         if differ(&report.defaults, &meant.defaults) {
-            return Some(Problem::Defaults(*node_id));
+            return Some(ClusterProblem::Defaults(*node_id));
         }
     }
     // A server that was not asked for ids since its start is well.
     let waits = report.worker_id.is_none() && report.state != IDLE;
-    waits.then(|| Problem::Without(report.state.clone()))
+    waits.then(|| ClusterProblem::Without(report.state.clone()))
 }

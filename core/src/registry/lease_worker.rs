@@ -12,7 +12,7 @@ mod requests;
 mod worker;
 
 pub use error::{LeaseStepError, LinkError};
-pub use host::{Doubt, LeaseEvent, LeaseHost, LeaseSettings, Other, Place, RegistryLink};
+pub use host::{Doubt, LeaseEvent, LeaseHost, LeaseLink, LeaseSettings, Other, RegistryPlace};
 pub use requests::{ANY, LeaseRequests};
 pub use worker::LeaseWorker;
 
@@ -55,7 +55,7 @@ enum LeaseJob {
     Renew(Lease, Entry),
 }
 
-impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Does what is asked, if anything is, and answers.
     pub fn round(&mut self) -> Round {
         let Some(ticket) = self.requests.request.pending() else { return Round::Idle };
@@ -84,11 +84,11 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         for attempt in 1..=ATTEMPTS {
             let again = |conflict| conflict && attempt < ATTEMPTS;
             self.other = match self.link.find() {
-                Ok(Place::Here) if self.goes_back() => return Err(Round::Elsewhere),
-                Ok(Place::Here) => None,
-                Ok(Place::On(other)) => Some(other),
-                Ok(Place::Elsewhere) => return Err(Round::Elsewhere),
-                Ok(Place::Nowhere) => return Err(Round::Nowhere),
+                Ok(RegistryPlace::Here) if self.goes_back() => return Err(Round::Elsewhere),
+                Ok(RegistryPlace::Here) => None,
+                Ok(RegistryPlace::On(other)) => Some(other),
+                Ok(RegistryPlace::Elsewhere) => return Err(Round::Elsewhere),
+                Ok(RegistryPlace::Nowhere) => return Err(Round::Nowhere),
                 Err(error) if again(error.is_conflict()) => continue,
                 Err(error) => return Ok(Err(error.explain())),
             };

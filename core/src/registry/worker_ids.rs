@@ -71,7 +71,7 @@ pub trait WorkerRows {
         last: u32,
         limit: usize,
         now: UnixMicros,
-    ) -> Result<Vec<Held>, Self::Error>;
+    ) -> Result<Vec<HeldWorker>, Self::Error>;
 
     /// The timeline of the server that has the rows.
     fn timeline(&self) -> u32;
@@ -82,7 +82,7 @@ pub trait WorkerRows {
 
 /// A worker id and its holder, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldWorker {
     /// The worker id.
     pub worker: u32,
     /// The machine of its holder.
@@ -342,7 +342,7 @@ fn none_free<R: WorkerRows>(
             format!("{detail} The clock has not passed the ids issued here as {}{more}.", except.join(", "));
     }
     let holders: Vec<String> =
-        rows.holders(datacenter, capacity - 1, LISTED, now)?.iter().map(Held::to_text).collect();
+        rows.holders(datacenter, capacity - 1, LISTED, now)?.iter().map(HeldWorker::to_text).collect();
     let holders = match holders.as_slice() {
         [] => String::new(),
         holders => format!("Leased are: {}{}.", holders.join(", "), more(holders.len())),
@@ -350,7 +350,7 @@ fn none_free<R: WorkerRows>(
     Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
 }
 
-impl Held {
+impl HeldWorker {
     fn to_text(&self) -> String {
         let port = self.port.map(|port| format!(" port {port}")).unwrap_or_default();
         format!("{} by {}{port} until {}", self.worker, excerpt(&self.host), self.expiry)

@@ -14,7 +14,7 @@ pub const PLACES: usize = 362;
 
 /// The counters of a server at one moment. All counts are since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct CounterReading {
     /// The wall clock, in microseconds since 1970.
     pub at: i64,
     /// A clock that cannot be stepped, in microseconds.
@@ -39,7 +39,7 @@ pub struct Reading {
 
 const FIELDS: usize = 10;
 
-impl Reading {
+impl CounterReading {
     const fn fields(&self) -> [u64; FIELDS] {
         [
             self.at.cast_unsigned(),
@@ -80,7 +80,7 @@ impl<const N: usize> Default for History<N> {
 
 impl<const N: usize> History<N> {
     /// Adds a reading. One process at a time.
-    pub fn note(&self, reading: &Reading) {
+    pub fn note(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
         // Who reads one of these sees `written` as it is now, too, and passes the place over.
@@ -91,13 +91,16 @@ impl<const N: usize> History<N> {
     }
 
     /// The readings that are there, the earliest first: `N - 1` at most.
-    pub fn readings(&self) -> Vec<Reading> {
+    pub fn readings(&self) -> Vec<CounterReading> {
         let written = self.written.load(Ordering::Acquire);
         let kept = |now: u64| now.saturating_sub(N as u64 - 1);
         let copied: Vec<_> = (kept(written)..written)
             .filter_map(|number| {
                 let place = self.place(number)?;
-                Some((number, Reading::of(array::from_fn(|field| place[field].load(Ordering::Acquire)))))
+                Some((
+                    number,
+                    CounterReading::of(array::from_fn(|field| place[field].load(Ordering::Acquire))),
+                ))
             })
             .collect();
         let first = kept(self.written.load(Ordering::Acquire));
@@ -142,16 +145,16 @@ pub struct Sample {
 }
 
 /// What happened between each reading and the next. Two of the same moment say nothing of a rate.
-pub fn samples(readings: &[Reading]) -> Vec<Sample> {
+pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
     let pairs = readings.iter().zip(readings.iter().skip(1));
     pairs.filter_map(|(before, after)| between(before, after)).collect()
 }
 
-fn between(before: &Reading, after: &Reading) -> Option<Sample> {
+fn between(before: &CounterReading, after: &CounterReading) -> Option<Sample> {
     let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
     // Counts only grow; one that did not, whatever the reason, tells of nothing.
-    let grown = |of: fn(&Reading) -> u64| of(after).saturating_sub(of(before));
-    let rate = |of: fn(&Reading) -> u64| per_second(grown(of), micros);
+    let grown = |of: fn(&CounterReading) -> u64| of(after).saturating_sub(of(before));
+    let rate = |of: fn(&CounterReading) -> u64| per_second(grown(of), micros);
     Some(Sample {
         at: UnixMicros(after.at),
         elapsed: Duration::from_micros(micros),

@@ -1,6 +1,6 @@
 //! How far long calls have come, for others to see.
 //!
-//! Each process has a [`Place`] in shared memory, which it alone writes. It shows one call: one that is made within another is not
+//! Each process has a [`ProgressPlace`] in shared memory, which it alone writes. It shows one call: one that is made within another is not
 //! shown. Readers find a call whole or not at all, for what may be seen of it depends on whose it is.
 
 use crate::clock::UnixMicros;
@@ -123,7 +123,7 @@ const NONE: u64 = u64::MAX;
 
 /// A place for the call of one process.
 #[derive(Debug)]
-pub struct Place {
+pub struct ProgressPlace {
     /// Odd while another call moves in, or this one out.
     version: AtomicU64,
     /// 0: there is no call. Else the command's number among all, from 1.
@@ -138,7 +138,7 @@ pub struct Place {
     tables_in_all: AtomicU64,
 }
 
-impl Default for Place {
+impl Default for ProgressPlace {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -156,7 +156,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl ProgressPlace {
     /// Shows a call. For the process whose place it is, as are all but [`Self::read`].
     pub fn begin(&self, call: &Call) {
         self.change(|| {

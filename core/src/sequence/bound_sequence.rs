@@ -149,7 +149,7 @@ impl Increment {
 
 /// Ids of a tag in a row, as they come out of its buffers.
 #[derive(Debug)]
-pub struct Run {
+pub struct BoundRun {
     increment: Increment,
     /// What is there: in a row, and fewer than are wanted.
     ids: Option<Range>,
@@ -160,7 +160,7 @@ pub struct Run {
 /// How often a call throws ids away that were not in a row.
 const MAX_BROKEN: u32 = 1_000;
 
-impl Run {
+impl BoundRun {
     /// None yet.
     pub const fn new(increment: Increment) -> Self {
         Self { increment, ids: None, broken: 0 }

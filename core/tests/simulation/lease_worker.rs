@@ -11,7 +11,8 @@ use super::sim::Sim;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease_launch::{Errand, Lapse, Named, Renewal};
 use snowflake_ids_core::registry::lease_worker::{
-    Doubt, LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, LinkError, Other, Place, RegistryLink, Round,
+    Doubt, LeaseEvent, LeaseHost, LeaseLink, LeaseSettings, LeaseWorker, LinkError, Other, RegistryPlace,
+    Round,
 };
 use snowflake_ids_core::registry::wire::{
     self, LeaseError, Registry as Name, Request, RequestBody, Response, ResponseBody,
@@ -148,22 +149,25 @@ impl From<Locked> for NoAnswerError {
     }
 }
 
-impl RegistryLink for Link<'_> {
+impl LeaseLink for Link<'_> {
     type Error = NoAnswerError;
 
-    fn find(&mut self) -> Result<Place, NoAnswerError> {
+    fn find(&mut self) -> Result<RegistryPlace, NoAnswerError> {
         self.host.call();
         let this = LeaseHost::database(&self.host);
         if let Named::Database(named) = self.host.server.named.get()
             && named != this
         {
-            return Ok(Place::Elsewhere);
+            return Ok(RegistryPlace::Elsewhere);
         } else if self.database.rank.get().is_none() {
-            return Ok(Place::Nowhere);
+            return Ok(RegistryPlace::Nowhere);
         } else if self.host.server.alone {
-            return Ok(Place::Here);
+            return Ok(RegistryPlace::Here);
         }
-        Ok(Place::On(Other { server: "shared".into(), seen: name(self.host.server.introduced.get()) }))
+        Ok(RegistryPlace::On(Other {
+            server: "shared".into(),
+            seen: name(self.host.server.introduced.get()),
+        }))
     }
 
     fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, NoAnswerError> {

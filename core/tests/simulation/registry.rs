@@ -4,7 +4,7 @@
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, Row};
 use snowflake_ids_core::registry::wire::{Entry, Registry as Name, RequestBody, ResponseBody};
-use snowflake_ids_core::registry::worker_ids::{self, Held, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -293,10 +293,16 @@ impl WorkerRows for Transaction<'_> {
         u32::try_from(self.number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).unwrap()
     }
 
-    fn holders(&mut self, _: u32, last: u32, limit: usize, now: UnixMicros) -> Result<Vec<Held>, Locked> {
+    fn holders(
+        &mut self,
+        _: u32,
+        last: u32,
+        limit: usize,
+        now: UnixMicros,
+    ) -> Result<Vec<HeldWorker>, Locked> {
         let rows = self.registry.rows.borrow();
         let held = rows.values().filter(|stored| stored.row.worker <= last && stored.row.expiry > now);
-        let shown = |stored: &Stored| Held {
+        let shown = |stored: &Stored| HeldWorker {
             worker: stored.row.worker,
             host: stored.entry.holder.host.clone(),
             port: stored.entry.holder.port,

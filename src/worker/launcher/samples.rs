@@ -7,7 +7,7 @@ use crate::shared::history::history;
 use crate::shared::segments::{Segments, segments};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::report::history::{self, Reading};
+use snowflake_ids_core::report::history::{self, CounterReading};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -34,12 +34,12 @@ impl Samples {
 }
 
 /// The counters as they stand. What is locked is shared with calls that look a tag up; a worker that publishes ids waits for the sum.
-fn reading(shared: &Shared, segments: &Segments, now: Duration) -> Reading {
+fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();
     let drift = snapshot.last.map(|last| shared.layout.instant_of(last).since(at));
     let (tags, _) = segments.counts_in_all();
-    Reading {
+    CounterReading {
         at: at.0,
         uptime: micros(now),
         ids: shared.counted(),

@@ -18,7 +18,7 @@ use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::error::ended;
 use snowflake_ids_core::registry::error::{RegistryError, Unregistered};
 use snowflake_ids_core::registry::failover;
-use snowflake_ids_core::registry::lease_worker::{Doubt, LinkError, Other, Place, RegistryLink};
+use snowflake_ids_core::registry::lease_worker::{Doubt, LeaseLink, LinkError, Other, RegistryPlace};
 use snowflake_ids_core::registry::link::{RegistryLink as _, RegistryNotes, Site};
 use snowflake_ids_core::registry::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::worker::refill::TransactionError;
@@ -32,15 +32,15 @@ pub struct Link {
     site: Option<Site>,
 }
 
-impl RegistryLink for Link {
+impl LeaseLink for Link {
     type Error = RegistryLinkError;
 
-    fn find(&mut self) -> Result<Place, RegistryLinkError> {
+    fn find(&mut self) -> Result<RegistryPlace, RegistryLinkError> {
         if is_named_elsewhere()? {
-            return Ok(Place::Elsewhere);
+            return Ok(RegistryPlace::Elsewhere);
         }
         let sites = match transaction(sites::sites) {
-            Err(RegistryLinkError::Dropped) => return Ok(Place::Nowhere),
+            Err(RegistryLinkError::Dropped) => return Ok(RegistryPlace::Nowhere),
             sites => sites?,
         };
         // Worker ids come from the first.
@@ -48,8 +48,8 @@ impl RegistryLink for Link {
         if self.site.is_none() && transaction(citus::is_worker)? {
             return Err(RegistryLinkError::Unregistered);
         }
-        Ok(self.site.as_ref().map_or(Place::Here, |site| {
-            Place::On(Other { server: site.server.clone(), seen: site.seen.clone() })
+        Ok(self.site.as_ref().map_or(RegistryPlace::Here, |site| {
+            RegistryPlace::On(Other { server: site.server.clone(), seen: site.seen.clone() })
         }))
     }
 

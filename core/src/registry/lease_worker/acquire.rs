@@ -1,7 +1,7 @@
 //! Taking a worker id.
 
 use super::error::LeaseStepError;
-use super::host::{LeaseEvent, LeaseHost, RegistryLink};
+use super::host::{LeaseEvent, LeaseHost, LeaseLink};
 use super::worker::{LeaseWorker, Step, StepError};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -71,7 +71,7 @@ impl Range {
     }
 }
 
-impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Takes a worker id, and gives up the one that the server had.
     pub(super) fn acquire(&mut self, plan: &Plan) -> Result<Step, StepError<L>> {
         let settings = self.host.settings();

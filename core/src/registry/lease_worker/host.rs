@@ -8,12 +8,12 @@ use crate::server::issuer::Compared;
 use std::time::Duration;
 
 /// The way to the registry.
-pub trait RegistryLink {
+pub trait LeaseLink {
     /// Why there is no answer.
     type Error: LinkError;
 
     /// Looks where the registry is.
-    fn find(&mut self) -> Result<Place, Self::Error>;
+    fn find(&mut self) -> Result<RegistryPlace, Self::Error>;
 
     /// Asks the registry that is this database, in a transaction. `now` is its clock.
     ///
@@ -39,7 +39,7 @@ pub trait RegistryLink {
 
 /// Where the registry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RegistryPlace {
     /// In this database.
     Here,
     /// On a server that this database uses.

@@ -1,14 +1,14 @@
 //! Renewing the lease.
 
 use super::error::LeaseStepError;
-use super::host::{LeaseEvent, LeaseHost, RegistryLink};
+use super::host::{LeaseEvent, LeaseHost, LeaseLink};
 use super::worker::{LeaseWorker, Step, StepError};
 use crate::registry::lease::Lease;
 use crate::registry::wire::{Entry, RequestBody, ResponseBody};
 use crate::server::issuer::IssuerState;
 use std::sync::atomic::Ordering::Release;
 
-impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Moves the end of the lease on, or notices that the lease is lost.
     pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<Step, StepError<L>> {
         let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };

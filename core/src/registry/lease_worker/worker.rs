@@ -1,7 +1,7 @@
 //! What the lease worker keeps from one step to the next.
 
 use super::error::LeaseStepError;
-use super::host::{Other, RegistryLink};
+use super::host::{LeaseLink, Other};
 use super::requests::LeaseRequests;
 use crate::clock::UnixMicros;
 
@@ -22,7 +22,7 @@ pub struct LeaseWorker<'a, S, L, H> {
 }
 
 /// Why a step was in vain.
-pub(super) type StepError<L> = LeaseStepError<<L as RegistryLink>::Error>;
+pub(super) type StepError<L> = LeaseStepError<<L as LeaseLink>::Error>;
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,7 +38,7 @@ use snowflake_ids_core::sequence::bound_sequence::{BoundRun, Increment};
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::request::Answer;
-use snowflake_ids_core::sequence::reservation::Row;
+use snowflake_ids_core::sequence::reservation::TagRow;
 use snowflake_ids_core::sequence::segment::{Miss, Taken};
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -137,7 +137,7 @@ pub enum Served<T> {
     /// What was made of its buffers.
     Buffers(T),
     /// The transaction, which has changed the tag: the id, and the row that it is above.
-    Own(Taken, Row),
+    Own(Taken, TagRow),
 }
 
 /// For whom the buffers of a tag are used.
@@ -245,7 +245,7 @@ fn use_held<T>(
 }
 
 /// Takes an id of a tag that the transaction has changed; None for other tags. From then on none comes out of the buffers.
-fn take_own(tag: &Tag) -> Result<Option<(Taken, Row)>, SegmentError> {
+fn take_own(tag: &Tag) -> Result<Option<(Taken, TagRow)>, SegmentError> {
     let own = own::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
         held::hold(tag).set_last(taken.range.first);

@@ -27,7 +27,7 @@ use error::NoNumberError;
 use known::{USED, shown_key};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::privilege::Action;
-use snowflake_ids_core::series::{Key, Kind, Recent, Scope, SeriesError};
+use snowflake_ids_core::series::{Key, Recent, Scope, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -59,9 +59,9 @@ pub fn next_for(
         known.series.check_key(key, &known.shown())?;
     }
     let number = match known.series.kind {
-        Kind::Gapless if known.series.scope == Scope::Shard => shard::next(&known, key)?,
-        Kind::Gapless => gapless::next(&known, key)?,
-        Kind::Monotonic(..) => monotonic::next(&known, key)?,
+        SeriesKind::Gapless if known.series.scope == Scope::Shard => shard::next(&known, key)?,
+        SeriesKind::Gapless => gapless::next(&known, key)?,
+        SeriesKind::Monotonic(..) => monotonic::next(&known, key)?,
     };
     note(&known, key, number.number);
     Ok((known, number))
@@ -79,7 +79,7 @@ pub fn next_at_once<T>(
     let used = USED.borrow();
     let known = used.as_ref().filter(|known| known.is(name))?;
     let number = match known.series.kind {
-        Kind::Monotonic(..) if known.may_take(key, role) => monotonic::at_once(known, key),
+        SeriesKind::Monotonic(..) if known.may_take(key, role) => monotonic::at_once(known, key),
         _ => None,
     }?;
     note(known, key, number.number);
@@ -108,9 +108,9 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     known.series.check_key(key, &known.shown())?;
     known.series.check_value(value)?;
     match known.series.kind {
-        Kind::Gapless if known.series.scope == Scope::Shard => shard::set(&known, key, value, force),
-        Kind::Gapless => gapless::set(&known, key, value, force),
-        Kind::Monotonic(..) => monotonic::set(&known, key, value, force),
+        SeriesKind::Gapless if known.series.scope == Scope::Shard => shard::set(&known, key, value, force),
+        SeriesKind::Gapless => gapless::set(&known, key, value, force),
+        SeriesKind::Monotonic(..) => monotonic::set(&known, key, value, force),
     }
 }
 
@@ -123,8 +123,8 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     let value = value.max(known.series.start - 1);
     known.series.check_value(value)?;
     match known.series.kind {
-        Kind::Gapless => gapless::raise_above(&known, key, value),
-        Kind::Monotonic(..) => monotonic::raise_above(&known, key, value),
+        SeriesKind::Gapless => gapless::raise_above(&known, key, value),
+        SeriesKind::Monotonic(..) => monotonic::raise_above(&known, key, value),
     }
 }
 

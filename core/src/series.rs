@@ -13,7 +13,7 @@ pub mod serial;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
-pub use kind::{Kind, Steps};
+pub use kind::{SeriesKind, Steps};
 pub use limits::{
     MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP, MAX_TIME_ZONE_BYTES,
 };
@@ -25,7 +25,7 @@ use kind::Terms;
 
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Row<'a> {
+pub struct SeriesRow<'a> {
     /// What its counters are found by.
     pub id: Option<i64>,
     /// The promise that it makes.
@@ -86,7 +86,7 @@ pub struct Series {
     /// What its counters are found by: another one after it was dropped and created again.
     pub id: i64,
     /// The promise that it makes.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// The type of its keys.
     pub key_type: KeyType,
     /// The first number of a key: 0 or more.
@@ -108,9 +108,10 @@ impl Series {
     ///
     /// # Errors
     /// [`SeriesError`], which names the column at fault.
-    pub fn new(row: &Row<'_>) -> Result<Self, SeriesError> {
-        let Row { kind, step, max_step, sections, .. } = *row;
-        let kind = Kind::new(&Terms { kind, step, max_step, sections, starts_over: row.reset.is_some() })?;
+    pub fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
+        let SeriesRow { kind, step, max_step, sections, .. } = *row;
+        let kind =
+            SeriesKind::new(&Terms { kind, step, max_step, sections, starts_over: row.reset.is_some() })?;
         if row.key_type.is_empty() {
             return Err(SeriesError::Missing { column: "key_type" });
         }
@@ -147,7 +148,7 @@ impl Series {
 
     /// Whether other servers that number would count for themselves, and give the same numbers.
     pub fn is_one_servers(&self) -> bool {
-        self.kind == Kind::Gapless && self.scope == Scope::Global
+        self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
 
     /// Whether a key can be set to a value: the next number is above it.

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
 use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
-use snowflake_ids_core::sequence::directory::{Directory, Entry, Key, Share, Tag};
+use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Share, Tag};
 use snowflake_ids_core::sequence::index::index_len;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -19,7 +19,7 @@ fn key(database: u32, tag: &str) -> Key {
 
 /// Memory for a directory.
 struct Memory {
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
     index: Vec<u32>,
     shares: Vec<Share>,
 }
@@ -27,7 +27,7 @@ struct Memory {
 impl Memory {
     fn new(entries: usize) -> Self {
         Self {
-            entries: vec![Entry::EMPTY; entries],
+            entries: vec![DirectoryEntry::EMPTY; entries],
             index: vec![7; index_len(entries)],
             shares: vec![Share::default(); entries],
         }
@@ -117,7 +117,7 @@ fn a_new_directory_is_empty_whatever_was_in_the_memory() {
 #[test]
 fn memory_of_a_wrong_size_is_used_as_far_as_it_goes() {
     for (entries, index, holds) in [(0, 0, 0), (0, 8, 0), (5, 0, 0), (5, 1, 0), (5, 7, 2), (5, 100, 5)] {
-        let (mut entries, mut index) = (vec![Entry::EMPTY; entries], vec![0; index]);
+        let (mut entries, mut index) = (vec![DirectoryEntry::EMPTY; entries], vec![0; index]);
         let mut directory = Directory::new(&mut entries, &mut index);
         let inserted = (0..10).take_while(|i| directory.insert(key(*i, "x")).is_some()).count();
         assert_eq!(inserted, holds);

@@ -12,10 +12,10 @@ use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::places::{Sight, sweep};
 use snowflake_ids_core::sequence::request::Answer;
-use snowflake_ids_core::sequence::reservation::{Floor, Outcome, Reached, Reserved, Row, Wish};
+use snowflake_ids_core::sequence::reservation::{Floor, Outcome, Reached, Reserved, TagRow, Wish};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::{Pace, SlowStart};
-use snowflake_ids_core::worker::refill::{Job, Settings, SharedMemory, TagSlot};
+use snowflake_ids_core::worker::refill::{Job, RefillSettings, SharedMemory, TagSlot};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,11 @@ use std::time::Duration;
 /// A tag's ids are of its own block of so many numbers.
 const BLOCK: i64 = 1_000_000;
 const STEP: i64 = 100;
-const SETTINGS: Settings =
-    Settings { target: Duration::from_mins(15), prefetch: 50, registry_timeout: Duration::from_secs(5) };
+const SETTINGS: RefillSettings = RefillSettings {
+    target: Duration::from_mins(15),
+    prefetch: 50,
+    registry_timeout: Duration::from_secs(5),
+};
 
 struct Memory {
     floors: RefCell<BTreeMap<Vec<u8>, Floor>>,
@@ -60,7 +63,7 @@ fn tag(number: usize) -> Tag {
     Tag::new(number.to_string().as_bytes()).unwrap()
 }
 
-fn row(number: usize, reserved: i64) -> Row {
+fn row(number: usize, reserved: i64) -> TagRow {
     let base = i64::try_from(number).unwrap() * BLOCK;
     let definition = Definition {
         max_id: base + reserved,
@@ -72,7 +75,7 @@ fn row(number: usize, reserved: i64) -> Row {
         max_value: base + BLOCK - 1,
     };
     // Each has a life of its own.
-    Row { definition, period: Period::FOREVER, format: String::new(), version: 1, life: base }
+    TagRow { definition, period: Period::FOREVER, format: String::new(), version: 1, life: base }
 }
 
 /// Places, their owners, and what was reserved and issued of each tag.

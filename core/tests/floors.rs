@@ -2,7 +2,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::sequence::directory::{Directory, Entry, Key, Tag};
+use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Tag};
 use snowflake_ids_core::sequence::floors::Floors;
 use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::reservation::Floor;
@@ -17,7 +17,7 @@ const fn floor(life: i64, id: i64) -> Floor {
 
 #[test]
 fn a_note_stays_until_its_row_knows_and_bounds_hold() {
-    let (mut entries, mut index) = ([Entry::EMPTY; 2], vec![0; index_len(2)]);
+    let (mut entries, mut index) = ([DirectoryEntry::EMPTY; 2], vec![0; index_len(2)]);
     let mut cells = [floor(0, 0); 2];
     let mut floors = Floors::new(Directory::new(&mut entries, &mut index), &mut cells);
     let (a, b, c) = (key(1, "a"), key(2, "a"), key(1, "c"));

@@ -7,12 +7,12 @@
 mod mutate;
 
 use mutate::{Mutator, QUESTIONS};
-use snowflake_ids_core::registry::lease::{Choice, Preferred, Row as Worker, Search};
+use snowflake_ids_core::registry::lease::{Choice, LeaseRow as Worker, Preferred, Search};
 use snowflake_ids_core::registry::wire::{
     LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::sequence::definition::{Definition, MAX_STEP};
-use snowflake_ids_core::sequence::reservation::{Outcome, Row, Wish};
+use snowflake_ids_core::sequence::reservation::{Outcome, TagRow, Wish};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::Pace;
 use snowflake_ids_core::{Field, Layout, UnixMicros};
@@ -26,7 +26,7 @@ const NOW: UnixMicros = UnixMicros(20_000 * 86_400_000_000 + 1);
 /// A day of 2024, as a dated tag has it.
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(20_001 * 86_400_000_000) };
 
-fn rows() -> [Row; 3] {
+fn rows() -> [TagRow; 3] {
     let definition = Definition {
         max_id: 500,
         start: 1,
@@ -36,7 +36,7 @@ fn rows() -> [Row; 3] {
         remainder: 0,
         max_value: i64::MAX,
     };
-    let row = |definition, period| Row { definition, period, format: "{n}".into(), version: 7, life: 3 };
+    let row = |definition, period| TagRow { definition, period, format: "{n}".into(), version: 7, life: 3 };
     [
         row(definition, Period::FOREVER),
         row(Definition { increment: 12, remainder: 1, start: 1_000_000_000, ..definition }, Period::FOREVER),
@@ -74,7 +74,7 @@ fn obey(ask: &RequestBody) {
     }
 }
 
-fn reserve(row: &Row, wish: &Wish) {
+fn reserve(row: &TagRow, wish: &Wish) {
     let Ok(admitted) = row.admit(wish.clone(), Some((0, 510))) else { return };
     let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
     let Definition { max_id, start, max_step, increment, .. } = row.definition;

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{
-    Choice, Policy, Preferred, RENEWAL_PAUSE, Row, Search, Skew, check_clock, until_renewal,
+    Choice, LeaseRow, Policy, Preferred, RENEWAL_PAUSE, Search, Skew, check_clock, until_renewal,
 };
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ const NOW: UnixMicros = UnixMicros(50);
 
 prop_compose! {
     /// Rows of some worker ids, in their order.
-    fn rows()(rows in prop::collection::btree_map(0..CAPACITY, (prop::option::of(0_i64..6), 0_i64..100), 0..12)) -> Vec<Row> {
+    fn rows()(rows in prop::collection::btree_map(0..CAPACITY, (prop::option::of(0_i64..6), 0_i64..100), 0..12)) -> Vec<LeaseRow> {
         let row = |(worker, (token, expiry))| {
-            Row { worker, token, expiry: UnixMicros(expiry), leased: UnixMicros(0) }
+            LeaseRow { worker, token, expiry: UnixMicros(expiry), leased: UnixMicros(0) }
         };
         rows.into_iter().map(row).collect()
     }
 }
 
 /// What may be taken, most wanted first: without a thought for how much work that is.
-fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
-    let ours = |row: &&Row| {
+fn wanted(search: &Search<'_>, rows: &[LeaseRow]) -> Option<Choice> {
+    let ours = |row: &&LeaseRow| {
         row.token.is_some()
             && search.own.contains(&row.token)
             && !search.except.contains(&row.worker)
@@ -108,15 +108,15 @@ proptest! {
             let preferred = Preferred::alone(system_identifier, number, home, own_capacity);
             prop_assert!(preferred.only && preferred.worker < own_capacity);
             // It takes all that it may.
-            let mut rows: Vec<Row> = Vec::new();
-            let search = |rows: &[Row]| {
+            let mut rows: Vec<LeaseRow> = Vec::new();
+            let search = |rows: &[LeaseRow]| {
                 Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, wary: None }.choose(rows)
             };
             while let Some(choice) = search(&rows) {
                 let worker = choice.worker();
                 prop_assert!(worker < capacity);
                 prop_assert_eq!(taken.insert(worker, number), None, "worker {} of timeline {}", worker, number);
-                let row = Row { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+                let row = LeaseRow { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
                 rows.insert(rows.partition_point(|row| row.worker < worker), row);
             }
             let share: Vec<u32> = preferred.of_share(capacity).collect();
@@ -148,7 +148,7 @@ fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
 
 #[test]
 fn a_row_that_was_given_back_is_no_servers_own() {
-    let row = Row { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
+    let row = LeaseRow { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
     let preferred = Preferred::from(0);
     let search = Search {
         policy: Policy::Reuse,
@@ -181,8 +181,8 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
         let above = Search { preferred: Preferred::from(7), ..search };
         assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY + 7 }), "{policy:?}");
         assert_eq!(above.choose(&[]), Some(Choice::New { worker: MANY }), "{policy:?}");
-        let rows: Vec<Row> = (0..2 * MANY)
-            .map(|worker| Row { worker, token: Some(5), expiry: UnixMicros(90), leased: UnixMicros(0) })
+        let rows: Vec<LeaseRow> = (0..2 * MANY)
+            .map(|worker| LeaseRow { worker, token: Some(5), expiry: UnixMicros(90), leased: UnixMicros(0) })
             .collect();
         assert_eq!(search.choose(&rows), Some(Choice::New { worker: 2 * MANY + 7 }), "{policy:?}");
         assert_eq!(above.choose(&rows), Some(Choice::New { worker: 2 * MANY }), "{policy:?}");
@@ -226,25 +226,29 @@ fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_timeline() {
 /// A server that comes after a promotion gets a worker id that the standby need not have heard of.
 #[test]
 fn after_a_promotion_one_of_the_next_eighth_is_leased() {
-    let choose = |timeline, rows: &[Row]| {
+    let choose = |timeline, rows: &[LeaseRow]| {
         let preferred = Preferred::shared(timeline, 1_024, 127);
         let (own, capacity) = ([None; 2], 1_024);
         Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, wary: None }
             .choose(rows)
     };
-    let held = |worker| Row { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+    let held = |worker| LeaseRow { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
     assert_eq!(choose(1, &[held(127)]), Some(Choice::New { worker: 0 }), "around within the eighth");
     assert_eq!(choose(2, &[held(0), held(255)]), Some(Choice::New { worker: 128 }));
-    let full: Vec<Row> = (128..256).map(held).collect();
+    let full: Vec<LeaseRow> = (128..256).map(held).collect();
     assert_eq!(choose(2, &full), Some(Choice::New { worker: 256 }), "those of other eighths come last");
 }
 
 /// A registry that was made anew leases to a server what that had, or has here already, and nothing else.
 #[test]
 fn a_registry_that_was_made_anew_leases_what_a_server_has() {
-    let held =
-        |worker, expiry| Row { worker, token: Some(1), expiry: UnixMicros(expiry), leased: UnixMicros(0) };
-    let rows = [held(3, 90), held(4, 5), Row { token: Some(7), ..held(9, 90) }];
+    let held = |worker, expiry| LeaseRow {
+        worker,
+        token: Some(1),
+        expiry: UnixMicros(expiry),
+        leased: UnixMicros(0),
+    };
+    let rows = [held(3, 90), held(4, 5), LeaseRow { token: Some(7), ..held(9, 90) }];
     let choose = |own, except: &[u32], wary| {
         let preferred = Preferred::shared(1, 1_024, 0);
         Search {

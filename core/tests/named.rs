@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use snowflake_ids_core::generator::named::{MAX_CACHE, Named, NamedError, Row, check_name};
+use snowflake_ids_core::generator::named::{GeneratorRow, MAX_CACHE, Named, NamedError, check_name};
 use snowflake_ids_core::generator::rules::{Rules, SequenceStart};
 use snowflake_ids_core::{Explain, Kind, Layout, PRESETS, Shard};
 use std::num::NonZeroU32;
 
-const WEB: Row<'_> =
-    Row { layout: "javascript", modulus: None, remainder: None, sequence_start: None, cache: None };
+const WEB: GeneratorRow<'_> =
+    GeneratorRow { layout: "javascript", modulus: None, remainder: None, sequence_start: None, cache: None };
 
 #[test]
 fn a_row_of_a_layout_alone_leaves_the_rest_to_the_settings() {
@@ -21,8 +21,13 @@ fn a_row_of_a_layout_alone_leaves_the_rest_to_the_settings() {
 
 #[test]
 fn a_row_says_its_part_start_and_cache() {
-    let row =
-        Row { modulus: Some(16), remainder: Some(3), sequence_start: Some("random"), cache: Some(50), ..WEB };
+    let row = GeneratorRow {
+        modulus: Some(16),
+        remainder: Some(3),
+        sequence_start: Some("random"),
+        cache: Some(50),
+        ..WEB
+    };
     let named = Named::new(&row).unwrap();
     assert_eq!(named.shard, Some(Shard::new(16, 3).unwrap()));
     assert_eq!(named.cache, NonZeroU32::new(50));
@@ -32,7 +37,8 @@ fn a_row_says_its_part_start_and_cache() {
 
 #[test]
 fn modulus_and_remainder_come_together_and_within_a_tick() {
-    let part = |modulus, remainder| Named::new(&Row { modulus, remainder, ..WEB }).map(|named| named.shard);
+    let part =
+        |modulus, remainder| Named::new(&GeneratorRow { modulus, remainder, ..WEB }).map(|named| named.shard);
     assert_eq!(part(Some(2), None), Err(NamedError::Half { has_modulus: true }));
     assert_eq!(part(None, Some(0)), Err(NamedError::Half { has_modulus: false }));
     // The layout has 9 bits of sequence.
@@ -49,16 +55,16 @@ fn modulus_and_remainder_come_together_and_within_a_tick() {
 
 #[test]
 fn cache_and_start_are_what_the_settings_allow() {
-    let cache = |cache| Named::new(&Row { cache: Some(cache), ..WEB });
+    let cache = |cache| Named::new(&GeneratorRow { cache: Some(cache), ..WEB });
     let most = i32::try_from(MAX_CACHE).unwrap();
     assert!(cache(1).is_ok() && cache(most).is_ok());
     for wrong in [0, -1, most + 1] {
         assert_eq!(cache(wrong), Err(NamedError::Cache { cache: wrong }));
     }
-    let start = |text| Named::new(&Row { sequence_start: Some(text), ..WEB });
+    let start = |text| Named::new(&GeneratorRow { sequence_start: Some(text), ..WEB });
     assert!(start("zero").is_ok() && start("rotate").is_ok());
     assert!(matches!(start("Zero"), Err(NamedError::Start { .. })));
-    assert!(matches!(Named::new(&Row { layout: "9/9/9/9/9/9", ..WEB }), Err(NamedError::Layout(_))));
+    assert!(matches!(Named::new(&GeneratorRow { layout: "9/9/9/9/9/9", ..WEB }), Err(NamedError::Layout(_))));
 }
 
 #[test]
@@ -85,9 +91,9 @@ fn a_name_says_no_other_layout() {
         assert!(matches!(web.check_name(name), Err(NamedError::Layoutlike { .. })), "{name}");
     }
     for (name, layout) in PRESETS {
-        let named = Named::new(&Row { layout, ..WEB }).unwrap();
+        let named = Named::new(&GeneratorRow { layout, ..WEB }).unwrap();
         assert_eq!(named.check_name(name), Ok(()));
-        let other = Named::new(&Row { layout: "40/1/4/12", ..WEB }).unwrap();
+        let other = Named::new(&GeneratorRow { layout: "40/1/4/12", ..WEB }).unwrap();
         assert!(other.check_name(name).is_err());
     }
 }

@@ -18,7 +18,7 @@ use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached, Reser
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::worker::refill::{
-    CarryOvers, Database, Job, Received, RefillHost, RefillWorker, Settings, SharedMemory, Tables,
+    CarryOvers, Database, Job, Received, RefillHost, RefillSettings, RefillWorker, SharedMemory, Tables,
     TransactionError, Trouble,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
@@ -210,8 +210,12 @@ impl<'h> RefillHost for Process<'h> {
         Duration::from_millis(self.host.rounds.get() as u64)
     }
 
-    fn settings(&self) -> Settings {
-        Settings { target: Duration::from_mins(15), prefetch: 50, registry_timeout: Duration::from_secs(5) }
+    fn settings(&self) -> RefillSettings {
+        RefillSettings {
+            target: Duration::from_mins(15),
+            prefetch: 50,
+            registry_timeout: Duration::from_secs(5),
+        }
     }
 
     fn jobs(&self) -> Vec<Job<'_, Slot>> {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::{Definition, Exhausted, Range};
 use snowflake_ids_core::sequence::reservation::{
-    CarryOver, Floor, Outcome, Reserved, Row, Share, Unfit, Wish, Writer, may_lag,
+    CarryOver, Floor, Outcome, Reserved, Share, TagRow, Unfit, Wish, Writer, may_lag,
 };
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::Pace;
@@ -25,12 +25,12 @@ const DEFINITION: Definition = Definition {
 const NEXT: i64 = -90;
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(1_728_086_400_000_000) };
 
-fn row(definition: Definition) -> Row {
-    Row { definition, period: Period::FOREVER, format: "{id}".into(), version: 7, life: 3 }
+fn row(definition: Definition) -> TagRow {
+    TagRow { definition, period: Period::FOREVER, format: "{id}".into(), version: 7, life: 3 }
 }
 
-fn of_today(definition: Definition) -> Row {
-    Row { period: TODAY, ..row(definition) }
+fn of_today(definition: Definition) -> TagRow {
+    TagRow { period: TODAY, ..row(definition) }
 }
 
 fn wish() -> Wish {
@@ -49,7 +49,7 @@ fn wish() -> Wish {
     }
 }
 
-fn reserved(row: &Row, wish: &Wish) -> Reserved {
+fn reserved(row: &TagRow, wish: &Wish) -> Reserved {
     match row.reserve(wish, NEXT) {
         Outcome::Reserved(reserved) => reserved,
         other => panic!("{other:?}"),
@@ -199,7 +199,7 @@ const NOW: UnixMicros = UnixMicros(20_000 * DAY + DAY / 2);
 fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
     let at =
         |days: i64| Some(UnixMicros::of_day(20_000).plus(Duration::from_hours(24 * days.cast_unsigned())));
-    let asked = |row: Row, clock| row.reserve(&Wish { clock, ..wish() }, NEXT);
+    let asked = |row: TagRow, clock| row.reserve(&Wish { clock, ..wish() }, NEXT);
     let early = Some(UnixMicros(UnixMicros::of_day(20_000).0 - 2 * DAY));
     for (clock, is_far) in [(early, true), (at(0), false), (at(1), false), (at(5_000), true), (None, false)] {
         let unfit =
@@ -214,9 +214,9 @@ fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
 /// An answer of a registry that changes a tag from undated to dated and back.
 #[test]
 fn an_answer_that_changes_datedness_is_not_believed() {
-    let check = |row: Row, received| {
+    let check = |row: TagRow, received| {
         let format = if row.period == Period::FOREVER { "{n}" } else { "{YYYY}{MM}{DD}-{n}" };
-        let reserved = reserved(&Row { format: format.into(), ..row }, &wish());
+        let reserved = reserved(&TagRow { format: format.into(), ..row }, &wish());
         reserved.check(&Wish { received, ..wish() }, NOW, NOW)
     };
     assert_eq!(check(row(DEFINITION), None), Ok(()));
@@ -235,7 +235,7 @@ fn an_answer_of_another_day_than_about_now_is_not_believed() {
     let check = |day: i32, length: i64, now: i64| {
         let until = UnixMicros((i64::from(day) + length).saturating_mul(DAY));
         let dated =
-            Row { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(DEFINITION) };
+            TagRow { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(DEFINITION) };
         let now = UnixMicros(now * DAY + DAY / 2);
         // The registry's own clock is as it likes.
         reserved(&dated, &wish()).check(&wish(), UnixMicros(0), now).is_ok()
@@ -251,7 +251,9 @@ fn an_answer_of_another_day_than_about_now_is_not_believed() {
 #[test]
 fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
     let check = |format: &str| {
-        reserved(&Row { format: format.into(), ..row(DEFINITION) }, &wish()).check(&wish(), NOW, NOW).is_ok()
+        reserved(&TagRow { format: format.into(), ..row(DEFINITION) }, &wish())
+            .check(&wish(), NOW, NOW)
+            .is_ok()
     };
     assert!(check("{n}") && check("INV-{n:6}") && check("gr\u{fc}n {n}"));
     for format in
@@ -264,7 +266,7 @@ fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
 /// A server that lies can't use up the numbers of all by saying that it has handed them out.
 #[test]
 fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
-    let admit = |row: &Row, floor, here| row.admit(Wish { floor, ..wish() }, here).map(|wish| wish.floor);
+    let admit = |row: &TagRow, floor, here| row.admit(Wish { floor, ..wish() }, here).map(|wish| wish.floor);
     let row = row(DEFINITION);
     assert_eq!(admit(&row, Some((0, 2_500)), None), Ok(Some((0, 2_500))));
     let too_far = |floor| Err(Unfit::Floor { floor, max_id: 500 });
@@ -279,7 +281,7 @@ fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
         Ok(Some((0, 9_000))),
         "a later day hides nothing"
     );
-    let begins_later = Row { definition: Definition { start: 1_000_000, ..DEFINITION }, ..row };
+    let begins_later = TagRow { definition: Definition { start: 1_000_000, ..DEFINITION }, ..row };
     assert_eq!(admit(&begins_later, Some((0, 1_001_999)), None), Ok(Some((0, 1_001_999))));
     assert!(admit(&begins_later, Some((0, 1_002_000)), None).is_err());
     let hint = Unfit::Floor { floor: 9_000, max_id: 500 }.hint("t");
@@ -292,7 +294,7 @@ fn what_was_left_over_comes_first() {
     assert_eq!(taken_up.supply.range, range(401, 100));
     assert_eq!(taken_up.version, NEXT, "so that they are taken up once");
     assert_eq!(taken_up.reached(), (0, 500));
-    let again = Row { version: taken_up.version, ..row(DEFINITION) };
+    let again = TagRow { version: taken_up.version, ..row(DEFINITION) };
     let fresh = reserved(&again, &Wish { carry_over: Some(carry_over()), ..wish() });
     assert_eq!(fresh.supply.range, range(501, 100));
 }
@@ -334,12 +336,12 @@ fn what_was_left_over_is_given_up_where_the_floor_is_not_below_it() {
 #[test]
 fn what_was_left_over_of_a_day_is_of_that_day() {
     let carry_over = CarryOver { day: Some(20_000), ..carry_over() };
-    let first = |row: &Row, carry_over: &CarryOver| {
+    let first = |row: &TagRow, carry_over: &CarryOver| {
         reserved(row, &Wish { carry_over: Some(carry_over.clone()), ..wish() }).supply.range.first
     };
     assert_eq!(first(&of_today(DEFINITION), &carry_over), 401);
     let tomorrow = Period { day: 20_001, ..TODAY };
-    assert_eq!(first(&Row { period: tomorrow, ..row(DEFINITION) }, &carry_over), 501);
+    assert_eq!(first(&TagRow { period: tomorrow, ..row(DEFINITION) }, &carry_over), 501);
     assert_eq!(first(&row(DEFINITION), &carry_over), 501, "the tag is not dated any more");
 }
 
@@ -376,7 +378,7 @@ fn one_id_may_be_reserved_above_what_was_issued() {
     assert_eq!(row.one_after(None), Ok(Range { first: 503, count: 1, increment: 10 }));
     assert_eq!(row.one_after(Some((20_000, 523))).unwrap().first, 533);
     assert_eq!(row.one_after(Some((19_999, 523))).unwrap().first, 503);
-    let last = Row { definition: Definition { max_value: 503, ..row.definition }, ..row };
+    let last = TagRow { definition: Definition { max_value: 503, ..row.definition }, ..row };
     assert_eq!(last.one_after(Some((20_000, 503))), Err(Exhausted { max_value: 503 }));
 }
 
@@ -388,9 +390,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn rows()(definition in definition(), day in 0_i32..3, version in 0_i64..3) -> Row {
+    fn rows()(definition in definition(), day in 0_i32..3, version in 0_i64..3) -> TagRow {
         let period = if day == 0 { Period::FOREVER } else { Period { day, until: UnixMicros(1) } };
-        Row { definition, period, format: String::new(), version, life: 0 }
+        TagRow { definition, period, format: String::new(), version, life: 0 }
     }
 }
 
@@ -535,7 +537,7 @@ proptest! {
         let [max_id, start, step, max_step, increment, remainder, max_value, version] = numbers;
         let definition = Definition { max_id, start, step, max_step, increment, remainder, max_value };
         let period = Period { day: days[0], until: UnixMicros(until) };
-        let row = Row { definition, period, format: String::new(), version, life: 0 };
+        let row = TagRow { definition, period, format: String::new(), version, life: 0 };
         let wish = Wish {
             pace: Pace { step: pace.0, depth: pace.1 },
             lasted: Some(Duration::MAX),

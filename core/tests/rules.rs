@@ -5,7 +5,7 @@
 
 use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::{Guard, leave_out};
-use snowflake_ids_core::registry::lease::{Holder, Policy, Row};
+use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
 use snowflake_ids_core::server::issuer::Shared;
@@ -33,8 +33,8 @@ fn layout() -> Layout {
     "34/0/10/6 unit=1s epoch=2020-01-01".parse().unwrap()
 }
 
-fn row(worker: u32) -> Row {
-    Row { worker, token: Some(99), expiry: UnixMicros(NOW.0 - 1), leased: UnixMicros(NOW.0 - 5) }
+fn row(worker: u32) -> LeaseRow {
+    LeaseRow { worker, token: Some(99), expiry: UnixMicros(NOW.0 - 1), leased: UnixMicros(NOW.0 - 5) }
 }
 
 fn entry() -> Entry {
@@ -72,9 +72,9 @@ fn wish() -> LeaseRequest {
 
 /// Rows as they were read first, one of which another server takes before it is locked.
 struct Rows {
-    seen: Row,
-    now: Row,
-    written: Option<Row>,
+    seen: LeaseRow,
+    now: LeaseRow,
+    written: Option<LeaseRow>,
 }
 
 impl WorkerRows for Rows {
@@ -86,20 +86,20 @@ impl WorkerRows for Rows {
     fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
         Ok(0)
     }
-    fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<Row>, ()> {
+    fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
         Ok(vec![std::mem::replace(&mut self.seen, self.now)])
     }
-    fn lock(&mut self, _: u32, _: u32) -> Result<Option<Row>, ()> {
+    fn lock(&mut self, _: u32, _: u32) -> Result<Option<LeaseRow>, ()> {
         Ok(Some(self.now))
     }
-    fn insert(&mut self, _: &Row, _: &Entry) -> Result<bool, ()> {
+    fn insert(&mut self, _: &LeaseRow, _: &Entry) -> Result<bool, ()> {
         Ok(false)
     }
-    fn update(&mut self, row: &Row, _: &Entry) -> Result<(), ()> {
+    fn update(&mut self, row: &LeaseRow, _: &Entry) -> Result<(), ()> {
         self.written = Some(*row);
         Ok(())
     }
-    fn give_back(&mut self, _: u32, _: &Row) -> Result<(), ()> {
+    fn give_back(&mut self, _: u32, _: &LeaseRow) -> Result<(), ()> {
         Ok(())
     }
     fn wary_until(&mut self) -> Result<Option<UnixMicros>, ()> {
@@ -123,7 +123,7 @@ impl WorkerRows for Rows {
 #[test]
 fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
     needs(Guard::CompareAndSwap, || {
-        let now = Row { token: Some(55), expiry: NOW.plus(Duration::from_micros(MINUTE)), ..row(0) };
+        let now = LeaseRow { token: Some(55), expiry: NOW.plus(Duration::from_micros(MINUTE)), ..row(0) };
         let mut rows = Rows { seen: row(0), now, written: None };
         let only_one = LeaseRequest { capacity: 1, ..wish() };
         let leased = worker_ids::lease(&mut rows, &only_one, NOW).unwrap();
@@ -134,7 +134,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
 /// A registry that has leased no worker id, and whose own server issues as 0 under a lease of another one.
 #[test]
 fn a_registry_leases_nothing_that_its_own_server_issues_under() {
-    struct Empty(Option<Row>);
+    struct Empty(Option<LeaseRow>);
     impl WorkerRows for Empty {
         type Error = ();
 
@@ -144,20 +144,20 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
             Ok(0)
         }
-        fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<Row>, ()> {
+        fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
             Ok(Vec::new())
         }
-        fn lock(&mut self, _: u32, _: u32) -> Result<Option<Row>, ()> {
+        fn lock(&mut self, _: u32, _: u32) -> Result<Option<LeaseRow>, ()> {
             Ok(None)
         }
-        fn insert(&mut self, row: &Row, _: &Entry) -> Result<bool, ()> {
+        fn insert(&mut self, row: &LeaseRow, _: &Entry) -> Result<bool, ()> {
             self.0 = Some(*row);
             Ok(true)
         }
-        fn update(&mut self, _: &Row, _: &Entry) -> Result<(), ()> {
+        fn update(&mut self, _: &LeaseRow, _: &Entry) -> Result<(), ()> {
             Err(())
         }
-        fn give_back(&mut self, _: u32, _: &Row) -> Result<(), ()> {
+        fn give_back(&mut self, _: u32, _: &LeaseRow) -> Result<(), ()> {
             Err(())
         }
         fn wary_until(&mut self) -> Result<Option<UnixMicros>, ()> {

@@ -4,12 +4,12 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::{
-    Key, KeyType, Kind as SeriesKind, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Row, Series, SeriesError, Steps,
+    Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Series, SeriesError, SeriesKind, SeriesRow, Steps,
     check_name,
 };
-use snowflake_ids_core::{Explain, Kind};
+use snowflake_ids_core::{Explain, SeriesKind};
 
-const ROW: Row<'static> = Row {
+const ROW: SeriesRow<'static> = SeriesRow {
     id: Some(7),
     kind: "gapless",
     key_type: "bigint",
@@ -28,56 +28,60 @@ fn series() -> Series {
     Series::new(&ROW).expect("a right row")
 }
 
-fn refused(row: &Row<'_>) -> String {
+fn refused(row: &SeriesRow<'_>) -> String {
     let error = Series::new(row).expect_err("a wrong row");
     let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. } | SeriesError::GaplessScope { .. });
-    assert_eq!(error.kind(), if is_too_much { Kind::Unsupported } else { Kind::BadArgument }, "{error}");
+    assert_eq!(
+        error.kind(),
+        if is_too_much { SeriesKind::Unsupported } else { SeriesKind::BadArgument },
+        "{error}"
+    );
     error.to_string()
 }
 
 #[test]
 fn a_row_says_what_its_numbers_are() {
-    let dated = Row { reset: Some("YEAR"), format: Some("R-{YYYY}-{n:4}"), ..ROW };
+    let dated = SeriesRow { reset: Some("YEAR"), format: Some("R-{YYYY}-{n:4}"), ..ROW };
     let dated = Series::new(&dated).expect("a right row");
     assert_eq!(dated.write(0, 12), "R-1970-0012");
     assert_eq!(series().write(0, 12), "12");
-    let of_month = Series::new(&Row { reset: Some("month"), ..ROW }).expect("a right row");
+    let of_month = Series::new(&SeriesRow { reset: Some("month"), ..ROW }).expect("a right row");
     assert_eq!(of_month.write(31, 12), "197002-000012");
 }
 
 #[test]
 fn wrong_rows_are_refused() {
-    assert_eq!(refused(&Row { kind: "sparse", ..ROW }), "unrecognized kind of series: \"sparse\"");
-    assert_eq!(refused(&Row { kind: "", ..ROW }), "kind must not be null");
-    assert_eq!(refused(&Row { key_type: "oid", ..ROW }), "keys of a series cannot be of type oid");
-    assert_eq!(refused(&Row { id: None, ..ROW }), "id must not be null");
-    assert_eq!(refused(&Row { start: None, ..ROW }), "start must not be null");
-    assert_eq!(refused(&Row { max_value: None, ..ROW }), "max_value must not be null");
-    assert_eq!(refused(&Row { start: Some(-1), ..ROW }), "start -1 is negative");
+    assert_eq!(refused(&SeriesRow { kind: "sparse", ..ROW }), "unrecognized kind of series: \"sparse\"");
+    assert_eq!(refused(&SeriesRow { kind: "", ..ROW }), "kind must not be null");
+    assert_eq!(refused(&SeriesRow { key_type: "oid", ..ROW }), "keys of a series cannot be of type oid");
+    assert_eq!(refused(&SeriesRow { id: None, ..ROW }), "id must not be null");
+    assert_eq!(refused(&SeriesRow { start: None, ..ROW }), "start must not be null");
+    assert_eq!(refused(&SeriesRow { max_value: None, ..ROW }), "max_value must not be null");
+    assert_eq!(refused(&SeriesRow { start: Some(-1), ..ROW }), "start -1 is negative");
     assert_eq!(
-        refused(&Row { start: Some(5), max_value: Some(4), ..ROW }),
+        refused(&SeriesRow { start: Some(5), max_value: Some(4), ..ROW }),
         "max_value 4 is less than start 5"
     );
-    assert_eq!(refused(&Row { reset: Some("week"), ..ROW }), "unrecognized reset \"week\"");
-    assert!(refused(&Row { format: Some("{YYYY}{n}"), ..ROW }).contains("there is no reset"));
+    assert_eq!(refused(&SeriesRow { reset: Some("week"), ..ROW }), "unrecognized reset \"week\"");
+    assert!(refused(&SeriesRow { format: Some("{YYYY}{n}"), ..ROW }).contains("there is no reset"));
 }
 
 /// As `series_create` makes them.
-const MONOTONIC: Row<'static> =
-    Row { kind: "monotonic", step: Some(1_000), max_step: Some(1_000_000), sections: Some(16), ..ROW };
+const MONOTONIC: SeriesRow<'static> =
+    SeriesRow { kind: "monotonic", step: Some(1_000), max_step: Some(1_000_000), sections: Some(16), ..ROW };
 
 #[test]
 fn a_row_says_which_promise_it_makes() {
-    let kind = |row: &Row<'_>| Series::new(row).map(|series| series.kind);
+    let kind = |row: &SeriesRow<'_>| Series::new(row).map(|series| series.kind);
     assert_eq!(kind(&ROW), Ok(SeriesKind::Gapless));
     // Of 0.2, until its SQL is that of this version.
-    let dense = Row { kind: "dense", step: Some(10), max_step: Some(10_000), ..ROW };
+    let dense = SeriesRow { kind: "dense", step: Some(10), max_step: Some(10_000), ..ROW };
     assert_eq!(kind(&dense), Ok(SeriesKind::Gapless));
     let steps = Steps { step: 1_000, max_step: 1_000_000 };
     assert_eq!(kind(&MONOTONIC), Ok(SeriesKind::Monotonic(steps, 16)));
     let largest = Some(1_000_000_000);
     let steps = Steps { step: 1_000_000_000, max_step: 1_000_000_000 };
-    let row = Row { step: largest, max_step: largest, sections: Some(1_024), ..MONOTONIC };
+    let row = SeriesRow { step: largest, max_step: largest, sections: Some(1_024), ..MONOTONIC };
     assert_eq!(kind(&row), Ok(SeriesKind::Monotonic(steps, 1_024)));
     for row in [ROW, MONOTONIC] {
         assert_eq!(kind(&row).map(SeriesKind::name), Ok(row.kind));
@@ -86,47 +90,59 @@ fn a_row_says_which_promise_it_makes() {
 
 #[test]
 fn a_row_says_which_servers_count_together() {
-    let is_one_servers = |row: Row<'_>| Series::new(&row).map(|series| series.is_one_servers());
+    let is_one_servers = |row: SeriesRow<'_>| Series::new(&row).map(|series| series.is_one_servers());
     assert_eq!(is_one_servers(ROW), Ok(true));
-    assert_eq!(is_one_servers(Row { scope: Some("global"), ..ROW }), Ok(true));
+    assert_eq!(is_one_servers(SeriesRow { scope: Some("global"), ..ROW }), Ok(true));
     for scope in ["node", "shard"] {
-        assert_eq!(is_one_servers(Row { scope: Some(scope), ..ROW }), Ok(false));
+        assert_eq!(is_one_servers(SeriesRow { scope: Some(scope), ..ROW }), Ok(false));
         assert_eq!(
-            is_one_servers(Row { scope: Some(scope), ..MONOTONIC }),
+            is_one_servers(SeriesRow { scope: Some(scope), ..MONOTONIC }),
             Err(SeriesError::GaplessScope { scope })
         );
     }
     assert_eq!(is_one_servers(MONOTONIC), Ok(false));
-    assert_eq!(refused(&Row { scope: Some("Node"), ..ROW }), "unrecognized scope \"Node\" of a series");
+    assert_eq!(refused(&SeriesRow { scope: Some("Node"), ..ROW }), "unrecognized scope \"Node\" of a series");
 }
 
 #[test]
 fn wrong_steps_and_sections_are_refused() {
-    assert_eq!(refused(&Row { step: Some(1), ..ROW }), "series of kind \"gapless\" have no step");
-    assert_eq!(refused(&Row { max_step: Some(1), ..ROW }), "series of kind \"gapless\" have no max_step");
-    assert_eq!(refused(&Row { sections: Some(1), ..ROW }), "series of kind \"gapless\" have no sections");
+    assert_eq!(refused(&SeriesRow { step: Some(1), ..ROW }), "series of kind \"gapless\" have no step");
     assert_eq!(
-        refused(&Row { reset: Some("year"), ..MONOTONIC }),
+        refused(&SeriesRow { max_step: Some(1), ..ROW }),
+        "series of kind \"gapless\" have no max_step"
+    );
+    assert_eq!(
+        refused(&SeriesRow { sections: Some(1), ..ROW }),
+        "series of kind \"gapless\" have no sections"
+    );
+    assert_eq!(
+        refused(&SeriesRow { reset: Some("year"), ..MONOTONIC }),
         "series of kind \"monotonic\" have no reset"
     );
-    assert_eq!(refused(&Row { step: None, ..MONOTONIC }), "step must not be null");
-    assert_eq!(refused(&Row { max_step: None, ..MONOTONIC }), "max_step must not be null");
-    assert_eq!(refused(&Row { step: Some(0), ..MONOTONIC }), "step 0 is out of range");
-    assert_eq!(refused(&Row { step: Some(8), max_step: Some(7), ..MONOTONIC }), "step 8 is out of range");
-    assert_eq!(refused(&Row { max_step: Some(0), ..MONOTONIC }), "max_step 0 is out of range");
-    assert_eq!(refused(&Row { max_step: Some(-1), ..MONOTONIC }), "max_step -1 is out of range");
-    let row = Row { max_step: Some(1_000_000_001), ..MONOTONIC };
+    assert_eq!(refused(&SeriesRow { step: None, ..MONOTONIC }), "step must not be null");
+    assert_eq!(refused(&SeriesRow { max_step: None, ..MONOTONIC }), "max_step must not be null");
+    assert_eq!(refused(&SeriesRow { step: Some(0), ..MONOTONIC }), "step 0 is out of range");
+    assert_eq!(
+        refused(&SeriesRow { step: Some(8), max_step: Some(7), ..MONOTONIC }),
+        "step 8 is out of range"
+    );
+    assert_eq!(refused(&SeriesRow { max_step: Some(0), ..MONOTONIC }), "max_step 0 is out of range");
+    assert_eq!(refused(&SeriesRow { max_step: Some(-1), ..MONOTONIC }), "max_step -1 is out of range");
+    let row = SeriesRow { max_step: Some(1_000_000_001), ..MONOTONIC };
     assert_eq!(refused(&row), "max_step 1000000001 is out of range");
-    assert_eq!(refused(&Row { sections: None, ..MONOTONIC }), "sections must not be null");
-    assert_eq!(refused(&Row { sections: Some(0), ..MONOTONIC }), "0 sections are out of range");
-    assert_eq!(refused(&Row { sections: Some(1_025), ..MONOTONIC }), "1025 sections are out of range");
-    assert_eq!(refused(&Row { sections: Some(65_552), ..MONOTONIC }), "65552 sections are out of range");
+    assert_eq!(refused(&SeriesRow { sections: None, ..MONOTONIC }), "sections must not be null");
+    assert_eq!(refused(&SeriesRow { sections: Some(0), ..MONOTONIC }), "0 sections are out of range");
+    assert_eq!(refused(&SeriesRow { sections: Some(1_025), ..MONOTONIC }), "1025 sections are out of range");
+    assert_eq!(
+        refused(&SeriesRow { sections: Some(65_552), ..MONOTONIC }),
+        "65552 sections are out of range"
+    );
 }
 
 #[test]
 fn a_key_of_another_type_is_refused_with_the_cast() {
     let error = series().check_key(&Key::Uuid(1), "invoices").expect_err("another type");
-    assert_eq!(error.kind(), Kind::OtherType);
+    assert_eq!(error.kind(), SeriesKind::OtherType);
     assert_eq!(error.to_string(), "key of series \"invoices\" must be of type bigint, not uuid");
     assert_eq!(error.hint().as_deref(), Some("Cast the key: key::bigint."));
     assert_eq!(series().check_key(&Key::Bigint(1), "invoices"), Ok(()));

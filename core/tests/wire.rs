@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::accept::RequestError;
-use snowflake_ids_core::registry::lease::{Choice, Holder, Policy, Preferred, Row};
+use snowflake_ids_core::registry::lease::{Choice, Holder, LeaseRow, Policy, Preferred};
 use snowflake_ids_core::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, Registry, Request,
     RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
@@ -604,8 +604,8 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
 }
 
 prop_compose! {
-    fn rows()((worker, token) in any::<(u32, Option<i64>)>(), expiry in instants(), leased in instants()) -> Row {
-        Row { worker, token, expiry, leased }
+    fn rows()((worker, token) in any::<(u32, Option<i64>)>(), expiry in instants(), leased in instants()) -> LeaseRow {
+        LeaseRow { worker, token, expiry, leased }
     }
 }
 

@@ -6,7 +6,7 @@ use super::read_lock::{Lock, Wait};
 use super::relation::Relation;
 use super::relcache;
 use super::report::raise;
-use super::role::{self, Settings};
+use super::role::{self, RoleSettings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgRelation, PgSqlErrorCode, check_for_interrupts, function_name, pg_sys};
 use std::cell::Cell;
@@ -320,7 +320,7 @@ impl Source {
     /// allowed to see the table, and triggers of its owner must not run with a worker's.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
-        role::with_rights(self.owner(), false, Settings::Stay, work)
+        role::with_rights(self.owner(), false, RoleSettings::Stay, work)
     }
 
     /// The same with a lock for writing on the table, where no lock has to be waited for; None where one would have to be.
@@ -331,7 +331,7 @@ impl Source {
         let has_locks = extension::lock_at_once(found)
             && unsafe { pg_sys::ConditionalLockRelationOid(self.0, mode) }
             && self.extension() == Some(found);
-        has_locks.then(|| role::with_rights(self.owner(), false, Settings::Stay, work))
+        has_locks.then(|| role::with_rights(self.owner(), false, RoleSettings::Stay, work))
     }
 
     /// The same as [`Self::as_owner`] for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a

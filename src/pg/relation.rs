@@ -1,7 +1,7 @@
 //! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
 
 use super::extension;
-use super::role::{self, Settings};
+use super::role::{self, RoleSettings};
 use pgrx::{PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
@@ -87,7 +87,7 @@ impl Relation {
     /// SECURITY does not hide them from the owner either. Fails where the owner's code dropped the extension.
     pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         extension::outlasting(|| {
-            role::with_rights(self.owner, role::bypasses_row_security(), Settings::End, work)
+            role::with_rights(self.owner, role::bypasses_row_security(), RoleSettings::End, work)
         })
     }
 
@@ -110,7 +110,7 @@ impl Relation {
         if role::has_privileges_of(self.owner) && role::can_become(self.owner) {
             return self.as_owner(work);
         }
-        extension::outlasting(|| role::with_rights(role::current(), false, Settings::End, work))
+        extension::outlasting(|| role::with_rights(role::current(), false, RoleSettings::End, work))
     }
 
     /// Whether the caller may read it.

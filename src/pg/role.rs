@@ -114,7 +114,7 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
 
 /// What becomes of settings that were made for the rest of the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Settings {
+pub(super) enum RoleSettings {
     /// They end with what was run.
     End,
     /// They stay, as they do where a function with settings of its own ends: where it was our own code that ran.
@@ -128,7 +128,7 @@ pub(super) enum Settings {
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
     all_rows: bool,
-    settings: Settings,
+    settings: RoleSettings,
     work: impl FnOnce() -> T,
 ) -> T {
     let mut user = pg_sys::InvalidOid;
@@ -150,7 +150,7 @@ pub(super) fn with_rights<T>(
     let done = work();
     // SAFETY: what was begun and read above.
     unsafe {
-        pg_sys::AtEOXact_GUC(settings == Settings::Stay, nest_level);
+        pg_sys::AtEOXact_GUC(settings == RoleSettings::Stay, nest_level);
         pg_sys::SetUserIdAndSecContext(user, context);
     }
     done

@@ -5,7 +5,7 @@ use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
 use crate::pg::report::{log, raise, report, spi};
 use crate::pg::{guc, server, worker};
-use crate::shared::registries::{self, Entry};
+use crate::shared::registries::{self, RegistryEntry};
 use crate::store::citus;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -92,19 +92,19 @@ impl Network for Libpq {
 
 /// What is noted of a registry; None where there is no place for that.
 #[derive(Clone, Copy)]
-pub struct Noted(Option<&'static Entry>);
+pub struct Noted(Option<&'static RegistryEntry>);
 
 impl RegistryNotes for Noted {
     fn health(&self) -> Health {
-        self.0.map(Entry::health).unwrap_or_default()
+        self.0.map(RegistryEntry::health).unwrap_or_default()
     }
 
     fn asked(&self) {
-        self.0.into_iter().for_each(Entry::asked);
+        self.0.into_iter().for_each(RegistryEntry::asked);
     }
 
     fn given_up(&self) {
-        self.0.into_iter().for_each(Entry::given_up);
+        self.0.into_iter().for_each(RegistryEntry::given_up);
     }
 
     fn answered(&self, took: Duration) {
@@ -124,12 +124,12 @@ impl RegistryNotes for Noted {
     }
 
     fn be_content(&self) {
-        self.0.into_iter().for_each(Entry::be_content);
+        self.0.into_iter().for_each(RegistryEntry::be_content);
     }
 }
 
 /// What is known of a registry of this database; None where there is no place for it.
-pub fn entry(site: &Site) -> Option<&'static Entry> {
+pub fn entry(site: &Site) -> Option<&'static RegistryEntry> {
     registries::entry(server::database(), site.position, &site.server)
 }
 

@@ -16,7 +16,7 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::own::{OwnError, OwnHost, OwnTags};
-use snowflake_ids_core::sequence::reservation::{Floor, Reached, Row};
+use snowflake_ids_core::sequence::reservation::{Floor, Reached, TagRow};
 use snowflake_ids_core::sequence::segment::{Period, Taken};
 use std::cell::{Cell, RefCell};
 
@@ -52,7 +52,7 @@ impl OwnHost<TagOfTable> for OwnTagsHost {
         source.is_there()
     }
 
-    fn read(&self, (source, tag): &TagOfTable) -> Result<Option<Row>, SpiError> {
+    fn read(&self, (source, tag): &TagOfTable) -> Result<Option<TagRow>, SpiError> {
         source.as_owner(|| store::read(tag))
     }
 
@@ -175,7 +175,7 @@ fn name(tag: &Tag) -> Option<TagOfTable> {
 }
 
 /// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.
-pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, SegmentError> {
+pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, TagRow)>, SegmentError> {
     let Some(name) = name(tag) else { return Ok(None) };
     let mut all = OWN.borrow_mut();
     if all.has(&name) {

@@ -21,7 +21,7 @@ use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::segment::Miss;
 use snowflake_ids_core::series::monotonic::{self, Bounds, Claim, Hash, Need, section_of};
-use snowflake_ids_core::series::{Key, Kind, SeriesError};
+use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
@@ -106,8 +106,8 @@ fn ready(known: &Known) -> Result<&'static Sections, NoNumberError> {
 
 fn sections_of(known: &Known) -> u16 {
     match known.series.kind {
-        Kind::Monotonic(_, sections) => sections,
-        Kind::Gapless => 1,
+        SeriesKind::Monotonic(_, sections) => sections,
+        SeriesKind::Gapless => 1,
     }
 }
 

@@ -18,7 +18,7 @@ const MOST: usize = 64;
 
 /// What is known of one registry of one database since the server's start. Several workers may write at once.
 #[derive(Default)]
-pub struct Entry {
+pub struct RegistryEntry {
     /// The oid of the database, and above it the place among its registries, from 1; 0: unused.
     key: AtomicU64,
     /// How often it was asked, how often it gave no answer, and how often since it gave one.
@@ -48,7 +48,7 @@ pub struct Entry {
 /// What users are told to do about it that are not to know all.
 const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
 
-impl Entry {
+impl RegistryEntry {
     /// Notes that it is asked.
     pub fn asked(&self) {
         self.asked_at.store(micros(uptime()), Relaxed);
@@ -173,23 +173,23 @@ impl Entry {
 }
 
 /// The block.
-pub static REGISTRIES: Shmem<&[Entry]> = Shmem::new(
+pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     c"snowflake_ids registries",
-    || Rest::for_array::<Entry>(MOST),
-    |rest| Some(rest.array(MOST, Entry::default)),
+    || Rest::for_array::<RegistryEntry>(MOST),
+    |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 
 /// The entry of a registry of a database; None where there is no place for it, or no shared memory.
-pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entry> {
+pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
-    let ours = |entry: &&Entry| entry.key.load(Acquire) == key;
+    let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;
     let found = all().iter().find(ours).or_else(|| all().iter().find(|entry| claim(&entry.key, key)))?;
     found.is_for(server);
     Some(found)
 }
 
 /// The same, where there is one already.
-pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
+pub fn find(database: u32, position: u32) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     all().iter().find(|entry| entry.key.load(Acquire) == key)
 }
@@ -202,7 +202,7 @@ pub fn complaints(database: u32) -> Vec<(String, String, String)> {
 
 /// The first registry of a database, if it uses any.
 pub fn first(database: u32) -> Option<String> {
-    find(database, 0).map(Entry::server)
+    find(database, 0).map(RegistryEntry::server)
 }
 
 /// Gives the places of a database's registries back. What its workers note there meanwhile is lost.
@@ -238,7 +238,7 @@ fn database_of(key: u64) -> u32 {
     key as u32
 }
 
-fn all() -> &'static [Entry] {
+fn all() -> &'static [RegistryEntry] {
     REGISTRIES.get().copied().unwrap_or_default()
 }
 

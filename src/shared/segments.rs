@@ -9,7 +9,7 @@ use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
-use snowflake_ids_core::sequence::directory::{Directory, Entry, Key, Share};
+use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Share};
 use snowflake_ids_core::sequence::floors::Floors;
 use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::requested::{self, Requested};
@@ -128,10 +128,10 @@ fn rest() -> usize {
     let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
     Rest::for_array::<Slot>(slots)
         + Rest::for_array::<WorkerSlot>(server::max_workers())
-        + Rest::for_array::<Entry>(slots)
+        + Rest::for_array::<DirectoryEntry>(slots)
         + Rest::for_array::<u32>(index_len(slots))
         + Rest::for_array::<Share>(slots)
-        + Rest::for_array::<Entry>(floors)
+        + Rest::for_array::<DirectoryEntry>(floors)
         + Rest::for_array::<u32>(index_len(floors))
         + Rest::for_array::<Floor>(floors)
         + Rest::for_array::<AtomicU64>(requested::words(slots))
@@ -150,13 +150,16 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
         directory: RwLock::from_raw(
             LwLock::requested(For::Directory),
-            Directory::new(rest.array(slots, || Entry::EMPTY), rest.array(index_len(slots), || 0))
+            Directory::new(rest.array(slots, || DirectoryEntry::EMPTY), rest.array(index_len(slots), || 0))
                 .with_shares(rest.array(slots, Share::default)),
         ),
         floors: RwLock::from_raw(
             LwLock::requested(For::Floors),
             Floors::new(
-                Directory::new(rest.array(floors, || Entry::EMPTY), rest.array(index_len(floors), || 0)),
+                Directory::new(
+                    rest.array(floors, || DirectoryEntry::EMPTY),
+                    rest.array(index_len(floors), || 0),
+                ),
                 rest.array(floors, || Floor { life: 0, day: 0, id: 0 }),
             ),
         ),

@@ -19,7 +19,7 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
-    use snowflake_ids_core::generator::named::{MAX_NAME_BYTES, Named, NamedError, Row};
+    use snowflake_ids_core::generator::named::{GeneratorRow, MAX_NAME_BYTES, Named, NamedError};
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Field, Layout, Position};
 
@@ -39,7 +39,7 @@ mod snowflake_ids_internal {
         named::checked(name).map_err(refused)?;
         let layout = layout.as_ref().map(|layout| layout.read("layout")).transpose()?;
         let start = sequence_start.as_ref().map(|start| start.read("sequence_start")).transpose()?;
-        let row = Row {
+        let row = GeneratorRow {
             layout: layout.as_deref().unwrap_or_default(),
             modulus,
             remainder,

@@ -330,7 +330,9 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::sequence::definition::MAX_DESCRIPTION_BYTES;
     use snowflake_ids_core::sequence::privilege::Action;
-    use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Scope, Series, SeriesError};
+    use snowflake_ids_core::series::{
+        MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Scope, Series, SeriesError, SeriesRow,
+    };
 
     /// Fails where no series can be of these terms.
     #[allow(clippy::too_many_arguments, reason = "what a series has")]
@@ -363,7 +365,7 @@ mod snowflake_ids_internal {
         let format = format.as_ref().map(|format| format.bytes(MAX_NAME_BYTES, "format")).transpose()?;
         let format =
             format.map(|bytes| to_utf8(bytes).ok_or_else(|| encoding::not_utf8("format"))).transpose()?;
-        let row = Row {
+        let row = SeriesRow {
             id: Some(0),
             kind: kind.as_deref().unwrap_or_default(),
             key_type: key_type.as_deref().unwrap_or_default(),

@@ -4,7 +4,7 @@ use super::tables::GENERATOR;
 use crate::pg::catalog::Unseen;
 use crate::pg::rows;
 use crate::pg::tag::TagText;
-use snowflake_ids_core::generator::named::{Named, NamedError, Row};
+use snowflake_ids_core::generator::named::{GeneratorRow, Named, NamedError};
 use snowflake_ids_core::sequence::directory::Tag;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub fn read(name: &Tag, limit: Duration) -> Result<Option<Result<Named, NamedErr
 fn named_of(row: &rows::Row<'_>) -> Result<Named, NamedError> {
     let layout = row.text(c"layout").unwrap_or_default();
     let sequence_start = row.text(c"sequence_start");
-    Named::new(&Row {
+    Named::new(&GeneratorRow {
         layout: &layout,
         modulus: row.int(c"modulus"),
         remainder: row.int(c"remainder"),

@@ -14,7 +14,7 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{Row, Share};
+use snowflake_ids_core::sequence::reservation::{Share, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::series::serial::{Format, Reset};
@@ -126,7 +126,7 @@ impl TagRows for Tables {
 }
 
 /// Reads and locks a tag's row; None where there is none.
-pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
+pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
     Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
 }
 

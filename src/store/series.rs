@@ -16,7 +16,7 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Privileges;
 use snowflake_ids_core::series::serial::Reset;
-use snowflake_ids_core::series::{Key, KeyType, Row, Series, SeriesError};
+use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use std::time::Duration;
 
 /// The first day of the present period of a dated series, given its reset and its time zone. The clock's, as for tags: not the
@@ -185,7 +185,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     let text = |column| row.text(column);
     let (kind, key_type, time_zone) = (text(c"kind"), text(c"key_type"), text(c"time_zone"));
     let (reset, format, scope) = (text(c"reset"), text(c"format"), text(c"scope"));
-    Series::new(&Row {
+    Series::new(&SeriesRow {
         id: row.number(c"id"),
         kind: kind.as_deref().unwrap_or_default(),
         key_type: key_type.as_deref().unwrap_or_default(),

@@ -12,7 +12,7 @@ use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease::{Holder, Row};
+use snowflake_ids_core::registry::lease::{Holder, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
 use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
 
@@ -138,23 +138,23 @@ impl WorkerRows for Rows {
         Ok(count.cast_unsigned())
     }
 
-    fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row>, SpiError> {
+    fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, SpiError> {
         ROWS.all(&[number(datacenter), all.into(), own[0].into(), own[1].into()], row)
     }
 
-    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<Row>, SpiError> {
+    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, SpiError> {
         LOCK.first(&[number(datacenter), number(worker)], row)
     }
 
-    fn insert(&mut self, row: &Row, entry: &Entry) -> Result<bool, SpiError> {
+    fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, SpiError> {
         Ok(INSERT.first(&arguments(row, entry), |_| Ok(()))?.is_some())
     }
 
-    fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), SpiError> {
+    fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), SpiError> {
         UPDATE.run(&arguments(row, entry))
     }
 
-    fn give_back(&mut self, datacenter: u32, row: &Row) -> Result<(), SpiError> {
+    fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), SpiError> {
         GIVE_BACK.run(&[number(datacenter), number(row.worker), stamp(row.expiry).into()])
     }
 
@@ -212,8 +212,8 @@ fn notes_former() -> bool {
 /// The end of the year 9998, which stands for what is later: the table takes no expiry beyond it.
 const LAST: UnixMicros = UnixMicros(253_370_764_799_999_999);
 
-fn row(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
-    Ok(Row {
+fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
+    Ok(LeaseRow {
         worker: worker_of(row)?.unwrap_or(u32::MAX),
         token: row.get(2)?,
         expiry: instant(row, 3)?.unwrap_or(LAST),
@@ -222,7 +222,7 @@ fn row(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
 }
 
 /// What a row is to say.
-fn arguments(row: &Row, entry: &Entry) -> Vec<DatumWithOid<'static>> {
+fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![
         number(entry.datacenter),

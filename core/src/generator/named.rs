@@ -18,7 +18,7 @@ pub const MAX_CACHE: u32 = 1_000_000;
 
 /// A row, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Row<'a> {
+pub struct GeneratorRow<'a> {
     /// As text, or a preset's name.
     pub layout: &'a str,
     /// Into how many parts all ids are divided by their hash.
@@ -49,7 +49,7 @@ impl Named {
     ///
     /// # Errors
     /// [`NamedError`], which names the column at fault.
-    pub fn new(row: &Row<'_>) -> Result<Self, NamedError> {
+    pub fn new(row: &GeneratorRow<'_>) -> Result<Self, NamedError> {
         let layout: Layout = row.layout.parse()?;
         let sequence_start = row.sequence_start.map(start_of).transpose()?;
         let cache = row.cache.map(cache_of).transpose()?;
@@ -95,7 +95,7 @@ pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
     }
 }
 
-fn shard_of(layout: &Layout, row: &Row<'_>) -> Result<Option<Shard>, NamedError> {
+fn shard_of(layout: &Layout, row: &GeneratorRow<'_>) -> Result<Option<Shard>, NamedError> {
     let (modulus, remainder) = match (row.modulus, row.remainder) {
         (None, None) => return Ok(None),
         (Some(modulus), Some(remainder)) => (i64::from(modulus), remainder),

@@ -118,7 +118,7 @@ pub enum Policy {
 
 /// A row of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct LeaseRow {
     /// The worker id.
     pub worker: u32,
     /// The holder's token; None when it was given back.
@@ -129,7 +129,7 @@ pub struct Row {
     pub leased: UnixMicros,
 }
 
-impl Row {
+impl LeaseRow {
     /// Whether another may have it: its expiry has passed, so that a server that takes it starts in the present.
     pub fn is_free(&self, now: UnixMicros) -> bool {
         self.expiry <= now
@@ -140,14 +140,14 @@ impl Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Choice {
     /// Renew the row that is ours.
-    Own(Row),
+    Own(LeaseRow),
     /// Write a row for an id that has none.
     New {
         /// The worker id.
         worker: u32,
     },
     /// Take over a row that is free, if it is still as it was read.
-    Free(Row),
+    Free(LeaseRow),
 }
 
 impl Choice {
@@ -183,11 +183,11 @@ pub struct Search<'a> {
 impl Search<'_> {
     /// Finds a worker id, given all rows of the datacenter in the order of their worker ids. None where none is free.
     /// Takes as long as it takes to look at each row and each exception a few times, however many worker ids there are.
-    pub fn choose(&self, rows: &[Row]) -> Option<Choice> {
+    pub fn choose(&self, rows: &[LeaseRow]) -> Option<Choice> {
         let mut except = self.except.to_vec();
         except.sort_unstable();
         let is_usable = |worker: u32| worker < self.capacity && except.binary_search(&worker).is_err();
-        let is_own = |row: &&Row| row.token.is_some() && self.own.contains(&row.token);
+        let is_own = |row: &&LeaseRow| row.token.is_some() && self.own.contains(&row.token);
         let own = rows.iter().find(|row| is_own(row) && is_usable(row.worker));
         if let Some(own) = own {
             return Some(Choice::Own(*own));
@@ -199,13 +199,13 @@ impl Search<'_> {
                 None => Some(Choice::New { worker: held }),
             };
         }
-        let is_free = |row: &&Row| row.is_free(self.now) && is_usable(row.worker);
+        let is_free = |row: &&LeaseRow| row.is_free(self.now) && is_usable(row.worker);
         let mut runs = self.runs().map(|run| {
             let from = rows.partition_point(|row| row.worker < run.from);
             let to = rows.partition_point(|row| row.worker < run.end);
             (run, rows.get(from..to.max(from)).unwrap_or_default())
         });
-        let new = |(run, rows): (WorkerRun, &[Row])| {
+        let new = |(run, rows): (WorkerRun, &[LeaseRow])| {
             let taken = rows.iter().map(|row| row.worker);
             run.first_gap(taken, &except).map(|worker| Choice::New { worker })
         };

@@ -6,7 +6,7 @@
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
 use crate::guard::{Guard, holds};
-use crate::registry::lease::{Choice, Policy, Preferred, Row, Search, check_clock};
+use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_clock};
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
 use std::time::Duration;
 
@@ -35,25 +35,30 @@ pub trait WorkerRows {
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
 
     /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
-    fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row>, Self::Error>;
+    fn rows(
+        &mut self,
+        datacenter: u32,
+        all: bool,
+        own: [Option<i64>; 2],
+    ) -> Result<Vec<LeaseRow>, Self::Error>;
 
     /// Locks the row of a worker id, and gives it as it was committed last; None where there is none.
     ///
     /// # Errors
     /// The statement failed, or the row was locked for too long.
-    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<Row>, Self::Error>;
+    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, Self::Error>;
 
     /// Writes a row where there is none; whether there was none. A transaction that has just written one is waited for.
     ///
     /// # Errors
     /// The statement failed, or that took too long.
-    fn insert(&mut self, row: &Row, entry: &Entry) -> Result<bool, Self::Error>;
+    fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Self::Error>;
 
     /// Writes over a locked row.
-    fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), Self::Error>;
+    fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Self::Error>;
 
     /// Notes in a locked row that its worker id was given back.
-    fn give_back(&mut self, datacenter: u32, row: &Row) -> Result<(), Self::Error>;
+    fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
 
     /// Until when worker ids may be, or were, in use that have no row, as a former registry leased them; None: that was never so.
     fn wary_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
@@ -201,7 +206,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
 fn begun_after(choice: Choice, last_wary: Option<UnixMicros>, wish: &LeaseRequest) -> Choice {
     match (choice, last_wary) {
         (Choice::New { worker }, Some(until)) if wish.former.is_none_or(|former| former.worker != worker) => {
-            Choice::Free(Row { worker, token: None, expiry: until, leased: until })
+            Choice::Free(LeaseRow { worker, token: None, expiry: until, leased: until })
         }
         (choice, _) => choice,
     }
@@ -220,8 +225,8 @@ fn wary(until: UnixMicros) -> LeaseError {
 }
 
 /// What a row says of the server that it is newly leased to.
-fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> Row {
-    Row { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
+fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
+    LeaseRow { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
 
 /// Writes the row of the chosen worker id, and gives the end of the lease; None where it is not as it was seen any more.
@@ -245,13 +250,13 @@ fn take<R: WorkerRows>(
     if holds(Guard::CompareAndSwap) && !unchanged {
         return Ok(None);
     }
-    let row = Row { expiry: fresh.expiry.max(found.expiry), leased, ..fresh };
+    let row = LeaseRow { expiry: fresh.expiry.max(found.expiry), leased, ..fresh };
     rows.update(&row, entry)?;
     Ok(Some(row.expiry))
 }
 
 /// Whether a row has this token, or the entry's, by which it is known if an earlier answer was lost.
-fn is_of(row: &Row, token: Option<i64>, entry: &Entry) -> bool {
+fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }
 
@@ -276,7 +281,7 @@ pub fn renew<R: WorkerRows>(
         found = rows.lock(entry.datacenter, worker)?;
     }
     let Some(found) = found.filter(|found| is_of(found, Some(token), entry)) else { return Ok(None) };
-    let row = Row { expiry: fresh.expiry.max(found.expiry), leased: found.leased, ..fresh };
+    let row = LeaseRow { expiry: fresh.expiry.max(found.expiry), leased: found.leased, ..fresh };
     rows.update(&row, entry)?;
     Ok(Some(row.expiry))
 }
@@ -294,7 +299,7 @@ pub fn release<R: WorkerRows>(
 ) -> Result<(), R::Error> {
     match rows.lock(datacenter, worker)?.filter(|found| found.token == Some(token)) {
         Some(found) => {
-            rows.give_back(datacenter, &Row { token: None, expiry: found.expiry.min(from), ..found })
+            rows.give_back(datacenter, &LeaseRow { token: None, expiry: found.expiry.min(from), ..found })
         }
         None => Ok(()),
     }

@@ -35,7 +35,7 @@ impl Key {
 
 /// One place of a directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry(PlaceState);
+pub struct DirectoryEntry(PlaceState);
 
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "the memory is there whether the place is used or not")]
@@ -46,7 +46,7 @@ enum PlaceState {
     Used { hash: u64, key: Key },
 }
 
-impl Entry {
+impl DirectoryEntry {
     /// A free place.
     pub const EMPTY: Self = Self(PlaceState::Free { next: NOWHERE });
 }
@@ -54,7 +54,7 @@ impl Entry {
 /// The directory. All processes that share it share this value, too, not only the memory it works in.
 #[derive(Debug)]
 pub struct Directory<'m> {
-    entries: &'m mut [Entry],
+    entries: &'m mut [DirectoryEntry],
     index: Index<'m>,
     /// The first free place.
     free: u32,
@@ -65,13 +65,13 @@ pub struct Directory<'m> {
 impl<'m> Directory<'m> {
     /// An empty directory in this memory, whatever it held before. Of an index that is not as long as
     /// [`index_len`](crate::sequence::index::index_len) says, the largest power of two is used, and as many entries as that serves.
-    pub fn new(entries: &'m mut [Entry], index: &'m mut [u32]) -> Self {
+    pub fn new(entries: &'m mut [DirectoryEntry], index: &'m mut [u32]) -> Self {
         let index = Index::new(index);
         let count = entries.len().min(index.serves());
         let entries = entries.get_mut(..count).unwrap_or_default();
         let mut free = NOWHERE;
         for (place, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
-            *entry = Entry(PlaceState::Free { next: free });
+            *entry = DirectoryEntry(PlaceState::Free { next: free });
             free = place;
         }
         Self { entries, index, free, len: 0, shares: Shares::default() }
@@ -106,7 +106,7 @@ impl<'m> Directory<'m> {
     /// The key that has a place.
     pub fn get(&self, place: usize) -> Option<&Key> {
         match self.entries.get(place) {
-            Some(Entry(PlaceState::Used { key, .. })) => Some(key),
+            Some(DirectoryEntry(PlaceState::Used { key, .. })) => Some(key),
             _ => None,
         }
     }
@@ -134,7 +134,7 @@ impl<'m> Directory<'m> {
         if !self.index.insert(hash, place) {
             return None;
         }
-        *self.entries.get_mut(place as usize)? = Entry(PlaceState::Used { hash, key });
+        *self.entries.get_mut(place as usize)? = DirectoryEntry(PlaceState::Used { hash, key });
         self.free = next;
         self.len += 1;
         self.shares.add(key.database);
@@ -144,15 +144,15 @@ impl<'m> Directory<'m> {
     /// Frees a place; the key that had it.
     pub fn remove(&mut self, place: usize) -> Option<Key> {
         let entry = self.entries.get_mut(place)?;
-        let Entry(PlaceState::Used { hash, key }) = *entry else { return None };
+        let DirectoryEntry(PlaceState::Used { hash, key }) = *entry else { return None };
         let place = u32::try_from(place).ok()?;
-        *entry = Entry(PlaceState::Free { next: self.free });
+        *entry = DirectoryEntry(PlaceState::Free { next: self.free });
         self.free = place;
         self.len -= 1;
         self.shares.remove(key.database);
         let Self { entries, index, .. } = self;
         index.remove(hash, place, |other| match entries.get(other as usize) {
-            Some(Entry(PlaceState::Used { hash, .. })) => Some(*hash),
+            Some(DirectoryEntry(PlaceState::Used { hash, .. })) => Some(*hash),
             _ => None,
         });
         Some(key)

@@ -8,7 +8,7 @@
 use crate::clock::Clock;
 use crate::guard::{Guard, holds};
 use crate::sequence::definition::Exhausted;
-use crate::sequence::reservation::{Floor, Reached, Row};
+use crate::sequence::reservation::{Floor, Reached, TagRow};
 use crate::sequence::segment::{Period, Taken};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::Hash;
@@ -38,7 +38,7 @@ pub trait OwnHost<T> {
     /// Whether the table that holds the tag's row is there still.
     fn is_there(&self, tag: &T) -> bool;
     /// Reads and locks a tag's row; None where there is none.
-    fn read(&self, tag: &T) -> Result<Option<Row>, Self::Error>;
+    fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
     /// Notes in the row that ids up to this one are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
     /// How far transactions came that were rolled back, or may be.
@@ -80,7 +80,7 @@ pub struct OwnTags<T, S> {
 struct OwnTag<T, S> {
     changes: Vec<Made<S>>,
     /// The row, as of the last change.
-    row: Option<Row>,
+    row: Option<TagRow>,
     /// The period and the id above which the next one must be, where the row doesn't know.
     issued: Option<Reached>,
     /// The life in which the tag was before the transaction, and is again should it be rolled back; None if there was none.
@@ -158,7 +158,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
         tag: &T,
         clock: &impl Clock,
         host: &H,
-    ) -> Result<Option<(Taken, Row)>, OwnError<H::Error>> {
+    ) -> Result<Option<(Taken, TagRow)>, OwnError<H::Error>> {
         let Some(own) = self.all.get_mut(tag) else { return Ok(None) };
         if own.last_change() == Some(Change::Gone) {
             return Err(OwnError::Unknown);
@@ -254,7 +254,7 @@ impl<T, S: Copy + PartialEq> OwnTag<T, S> {
         tag: &T,
         clock: &impl Clock,
         host: &H,
-    ) -> Result<Row, OwnError<H::Error>> {
+    ) -> Result<TagRow, OwnError<H::Error>> {
         if let Some(row) = self.row.as_ref().filter(|row| !row.period.is_over(clock)) {
             return Ok(row.clone());
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A tag's row, as it is when it is locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TagRow {
     /// What it says of its ids, in the period that is now.
     pub definition: Definition,
     /// That period.
@@ -121,7 +121,7 @@ pub struct CarryOver {
 
 impl CarryOver {
     /// The ids, if the row still stands where it stood, on the same terms.
-    fn if_current(&self, row: &Row) -> Option<Range> {
+    fn if_current(&self, row: &TagRow) -> Option<Range> {
         let Range { first, count, increment } = self.range;
         let same = self.version == row.version
             && self.day == row.period.dated()
@@ -384,11 +384,11 @@ fn is_format(text: &str, dated: bool) -> bool {
 impl Wish {
     /// What is to be said where there is no row, and one is to be made if that may be; None: it may.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
-        Row::unfit_since(None, self.received?)
+        TagRow::unfit_since(None, self.received?)
     }
 }
 
-impl Row {
+impl TagRow {
     /// How far the tag has come by a floor, if that is of its present life.
     pub fn floor(&self, noted: Option<Floor>) -> Option<Reached> {
         let counts = |floor: &Floor| floor.life == self.life || !holds(Guard::FloorOfLife);

@@ -3,7 +3,7 @@
 use crate::guard::{Guard, holds};
 use crate::sequence::definition::Definition;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{Outcome, Reserved, Row, Share, Unfit, Wish};
+use crate::sequence::reservation::{Outcome, Reserved, Share, TagRow, Unfit, Wish};
 use crate::sequence::segment::Period;
 
 /// What to do about a row that another transaction has locked.
@@ -35,22 +35,22 @@ pub struct StoredRow {
     pub is_over: bool,
     /// Whether it may lag behind what a former primary has reserved.
     pub may_lag: bool,
-    /// See [`Row`].
+    /// See [`TagRow`].
     pub format: String,
-    /// See [`Row`].
+    /// See [`TagRow`].
     pub version: i64,
-    /// See [`Row`].
+    /// See [`TagRow`].
     pub life: i64,
 }
 
 impl StoredRow {
     /// The row as it is now.
-    pub fn now(self) -> Row {
+    pub fn now(self) -> TagRow {
         let Self { definition, period, is_over, may_lag, format, version, life } = self;
         let definition = if is_over { definition.restarted() } else { definition };
         let definition =
             if may_lag && holds(Guard::SkipAhead) { definition.skipped_ahead() } else { definition };
-        Row { definition, period, format, version, life }
+        TagRow { definition, period, format, version, life }
     }
 }
 
@@ -81,7 +81,7 @@ pub fn reserve<R: TagRows>(
     tag: &Tag,
     create: Create,
     wait: LockWait,
-    wish: impl FnOnce(&mut R, &Row) -> Result<Wish, Unfit>,
+    wish: impl FnOnce(&mut R, &TagRow) -> Result<Wish, Unfit>,
 ) -> Result<Outcome, R::Error> {
     let mut row = rows.read(tag, wait)?;
     if row.is_none() {

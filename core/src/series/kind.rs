@@ -15,7 +15,7 @@ pub struct Steps {
 
 /// The promise that a series makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeriesKind {
     /// n committed calls of a key give the first n numbers: the key's row is changed in the caller's transaction.
     Gapless,
     /// The numbers of a key grow and never repeat; its keys are in so many sections, each of which keeps one maximum of them all.
@@ -37,7 +37,7 @@ pub struct Terms<'a> {
     pub starts_over: bool,
 }
 
-impl Kind {
+impl SeriesKind {
     /// The kind that a row is of.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ mod worker;
 
 pub use host::{CarryOvers, RefillHost};
 pub use job::Job;
-pub use settings::Settings;
+pub use settings::RefillSettings;
 pub use slot::{SharedMemory, TagSlot, Trouble};
 pub use tables::{Database, Received, Tables, TransactionError};
 pub use worker::RefillWorker;

@@ -9,7 +9,7 @@ use snowflake_ids_core::sequence::definition::{Definition, Range};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::own::{Change, OwnHost, OwnTags};
 use snowflake_ids_core::sequence::places::highest;
-use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Outcome, Reached, Reserved, Row, Wish};
+use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Outcome, Reached, Reserved, TagRow, Wish};
 use snowflake_ids_core::sequence::segment::{Period, Segment, Stamp};
 use snowflake_ids_core::sequence::step::Pace;
 use snowflake_ids_core::server::carry_over::{InUse, Name, from_text, rest};
@@ -27,7 +27,7 @@ const TAG: &[u8] = b"t";
 /// What a backup of the tables holds.
 #[derive(Clone)]
 struct Tables {
-    row: Row,
+    row: TagRow,
     /// The ids of this history, but for those of transactions that were rolled back.
     given: BTreeSet<i64>,
 }
@@ -64,7 +64,7 @@ pub struct World {
 
 /// A transaction that has changed the tag: its row, as the transaction sees it.
 struct Transaction<'a> {
-    row: RefCell<Row>,
+    row: RefCell<TagRow>,
     memory: RefCell<&'a mut Memory>,
     /// The one that it writes.
     version: i64,
@@ -77,7 +77,7 @@ impl OwnHost<()> for Transaction<'_> {
         true
     }
 
-    fn read(&self, (): &()) -> Result<Option<Row>, ()> {
+    fn read(&self, (): &()) -> Result<Option<TagRow>, ()> {
         Ok(Some(self.row.borrow().clone()))
     }
 
@@ -140,7 +140,7 @@ impl World {
             remainder: 0,
             max_value: i64::MAX,
         };
-        let row = Row { definition, period: Period::FOREVER, format: String::new(), version: 0, life: 0 };
+        let row = TagRow { definition, period: Period::FOREVER, format: String::new(), version: 0, life: 0 };
         Self {
             chance: Chance::new(seed),
             tables: Tables { row, given: BTreeSet::new() },

@@ -13,7 +13,7 @@ use snowflake_ids_core::sequence::step::{Pace, SlowStart};
 use snowflake_ids_core::server::carry_over::{InUse, Name, rest};
 use snowflake_ids_core::server::carry_over_file::{self, CarryOverFile, CarryOvers};
 use snowflake_ids_core::worker::refill::{
-    Job, RefillHost, RefillWorker, Settings, SharedMemory, TagSlot, Trouble,
+    Job, RefillHost, RefillSettings, RefillWorker, SharedMemory, TagSlot, Trouble,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -337,8 +337,12 @@ impl<'e> RefillHost for Host<'e> {
         Duration::from_millis(self.env.now() + 1)
     }
 
-    fn settings(&self) -> Settings {
-        Settings { target: Duration::from_secs(5), prefetch: 50, registry_timeout: Duration::from_secs(5) }
+    fn settings(&self) -> RefillSettings {
+        RefillSettings {
+            target: Duration::from_secs(5),
+            prefetch: 50,
+            registry_timeout: Duration::from_secs(5),
+        }
     }
 
     fn jobs(&self) -> Vec<Job<'_, Slot>> {

@@ -2,7 +2,7 @@
 //! locked wait for its end; what it wrote is seen by others after that. A process that ends rolls its transaction back.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease::{Holder, Lease, Row};
+use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::{Entry, Registry as Name, RequestBody, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ const TIMEOUT: u32 = 40;
 
 #[derive(Clone)]
 struct Stored {
-    row: Row,
+    row: LeaseRow,
     entry: Entry,
     given_back: bool,
     former_until: Option<UnixMicros>,
@@ -79,7 +79,7 @@ impl Registry {
     /// A holder of a lease of the former one has shown it.
     pub fn note_former(&self, lease: &Lease, until: UnixMicros) {
         let Lease { worker, token, expiry, datacenter, .. } = *lease;
-        let row = Row { worker, token: Some(token), expiry, leased: expiry };
+        let row = LeaseRow { worker, token: Some(token), expiry, leased: expiry };
         let (host, directory, layout) = (String::new(), String::new(), String::new());
         let holder = Holder { system_identifier: 0, timeline: 1, host, port: None, directory, layout };
         let entry = Entry { datacenter, token, duration: Duration::ZERO, now: expiry, last: None, holder };
@@ -191,7 +191,7 @@ impl Transaction<'_> {
         self.written.get(&worker).cloned().or_else(|| self.registry.rows.borrow().get(&worker).cloned())
     }
 
-    fn write(&mut self, row: &Row, stored: Stored) {
+    fn write(&mut self, row: &LeaseRow, stored: Stored) {
         let locked = self.registry.locks.borrow().get(&row.worker) == Some(&self.number);
         assert!(locked, "a row is written that is not locked");
         self.written.insert(row.worker, Stored { row: *row, ..stored });
@@ -231,14 +231,14 @@ impl WorkerRows for Transaction<'_> {
         Ok(self.registry.rows.borrow().values().filter(ours).count() as u64)
     }
 
-    fn rows(&mut self, _: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row>, Locked> {
+    fn rows(&mut self, _: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, Locked> {
         (self.stop)();
-        let wanted = |row: &Row| all || row.token.is_some() && own.contains(&row.token);
+        let wanted = |row: &LeaseRow| all || row.token.is_some() && own.contains(&row.token);
         let rows = self.registry.rows.borrow();
         Ok(rows.values().map(|stored| stored.row).filter(wanted).collect())
     }
 
-    fn lock(&mut self, _: u32, worker: u32) -> Result<Option<Row>, Locked> {
+    fn lock(&mut self, _: u32, worker: u32) -> Result<Option<LeaseRow>, Locked> {
         (self.stop)();
         if self.read(worker).is_none() {
             return Ok(None);
@@ -247,7 +247,7 @@ impl WorkerRows for Transaction<'_> {
         Ok(self.read(worker).map(|stored| stored.row))
     }
 
-    fn insert(&mut self, row: &Row, entry: &Entry) -> Result<bool, Locked> {
+    fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Locked> {
         (self.stop)();
         self.hold(row.worker)?;
         if self.read(row.worker).is_some() {
@@ -257,14 +257,14 @@ impl WorkerRows for Transaction<'_> {
         Ok(true)
     }
 
-    fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), Locked> {
+    fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Locked> {
         (self.stop)();
         let former_until = self.read(row.worker).and_then(|stored| stored.former_until);
         self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false, former_until });
         Ok(())
     }
 
-    fn give_back(&mut self, _: u32, row: &Row) -> Result<(), Locked> {
+    fn give_back(&mut self, _: u32, row: &LeaseRow) -> Result<(), Locked> {
         (self.stop)();
         if let Some(stored) = self.read(row.worker) {
             self.write(row, Stored { given_back: true, ..stored });

@@ -15,7 +15,7 @@ use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
 use snowflake_ids_core::sequence::directory::{Key, Tag};
 use snowflake_ids_core::sequence::reservation::{Floor, Reached};
-use snowflake_ids_core::worker::refill::{Job, RefillHost, Settings, SharedMemory};
+use snowflake_ids_core::worker::refill::{Job, RefillHost, RefillSettings, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -68,8 +68,8 @@ impl RefillHost for Host {
         uptime()
     }
 
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> RefillSettings {
+        RefillSettings {
             target: settings::segment_target_duration(),
             prefetch: settings::segment_prefetch(),
             registry_timeout: settings::registry_timeout(),

@@ -3,7 +3,7 @@
 use super::row::tag_of;
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReceivedTag;
-use crate::sequence::reservation::{Row, Share, Unfit};
+use crate::sequence::reservation::{Share, TagRow, Unfit};
 use crate::sequence::tag_rows::StoredRow;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
@@ -89,10 +89,10 @@ fn compare<T: RegistryTags>(
     // All that are handed over, so that two nodes lock them in one order.
     let tags = rows.iter().filter_map(|row| tag_of(row));
     let tags = tags.chain(received.iter().map(|received| received.tag.clone())).collect();
-    let found: FxHashMap<String, Row> =
+    let found: FxHashMap<String, TagRow> =
         tables.read_all(&tags)?.into_iter().map(|(tag, row)| (tag, row.now())).collect();
     let unfit = |ReceivedTag { tag, reached }: &ReceivedTag| {
-        Some((tag.clone(), Row::unfit_since(found.get(tag), *reached)?))
+        Some((tag.clone(), TagRow::unfit_since(found.get(tag), *reached)?))
     };
     Ok(received.iter().find_map(unfit))
 }

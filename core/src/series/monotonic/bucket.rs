@@ -32,9 +32,9 @@ pub(super) struct Label(pub(super) u32);
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry(u64);
+pub(super) struct BucketEntry(u64);
 
-impl Entry {
+impl BucketEntry {
     const FREE: Self = Self(0);
 
     pub(super) const fn new(offset: u32, label: Label) -> Self {
@@ -72,29 +72,29 @@ impl Entry {
 impl Bucket {
     /// The entry of a key.
     #[inline]
-    pub(super) fn find(&self, label: Label) -> Option<(&AtomicU64, Entry)> {
+    pub(super) fn find(&self, label: Label) -> Option<(&AtomicU64, BucketEntry)> {
         self.entries.iter().find_map(|place| {
             // Acquire: who sees an entry of another section sees that the owner has changed.
-            let entry = Entry(place.load(Ordering::Acquire));
+            let entry = BucketEntry(place.load(Ordering::Acquire));
             (entry.label() == label).then_some((place, entry))
         })
     }
 
     /// How many keys it has.
     pub(super) fn len(&self) -> usize {
-        let taken = |place: &&AtomicU64| Entry(place.load(Ordering::Relaxed)) != Entry::FREE;
+        let taken = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) != BucketEntry::FREE;
         self.entries.iter().filter(taken).count()
     }
 
     /// Waits for the lock. What is done with it held neither waits nor fails.
-    pub(super) fn lock(&self) -> Locked<'_> {
+    pub(super) fn lock(&self) -> LockedBucket<'_> {
         let mut attempt = 0_u32;
         loop {
             let head = self.head.load(Ordering::Relaxed);
             let (open, locked) = (head & !LOCKED, head | LOCKED);
             // Acquire: what was done with the lock held before is seen.
             if self.head.compare_exchange_weak(open, locked, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Locked { bucket: self, hand: open >> 1 };
+                return LockedBucket { bucket: self, hand: open >> 1 };
             }
             pause(attempt);
             attempt = attempt.wrapping_add(1);
@@ -103,23 +103,23 @@ impl Bucket {
 }
 
 /// A bucket whose lock this process holds.
-pub(super) struct Locked<'b> {
+pub(super) struct LockedBucket<'b> {
     bucket: &'b Bucket,
     hand: u64,
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedBucket<'_> {
     fn drop(&mut self) {
         // Release: what was done is seen by the next one.
         self.bucket.head.store(self.hand << 1, Ordering::Release);
     }
 }
 
-impl<'b> Locked<'b> {
+impl<'b> LockedBucket<'b> {
     /// Puts an entry in. Where there is no room another one leaves, which `leave` is told before; of those, one that was not
     /// used since the last look.
-    pub(super) fn put(&mut self, entry: Entry, leave: impl Fn(Entry)) {
-        let free = |place: &&AtomicU64| Entry(place.load(Ordering::Relaxed)) == Entry::FREE;
+    pub(super) fn put(&mut self, entry: BucketEntry, leave: impl Fn(BucketEntry)) {
+        let free = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) == BucketEntry::FREE;
         let bucket = self.bucket;
         let place = bucket.entries.iter().find(free).unwrap_or_else(|| self.make_room(&leave));
         // Release: who finds the entry sees the section that it is of.
@@ -128,15 +128,15 @@ impl<'b> Locked<'b> {
 
     /// The second chance, or clock: an entry that was used is passed over once. Where takers are faster than that, what comes next
     /// leaves.
-    fn make_room(&mut self, leave: &impl Fn(Entry)) -> &'b AtomicU64 {
+    fn make_room(&mut self, leave: &impl Fn(BucketEntry)) -> &'b AtomicU64 {
         let mut step = 0;
         loop {
             let at = usize::try_from(self.hand).unwrap_or_default() % ENTRIES;
             self.hand = u64::try_from((at + 1) % ENTRIES).unwrap_or_default();
             let place = &self.bucket.entries[at];
-            let entry = Entry(place.load(Ordering::Acquire));
+            let entry = BucketEntry(place.load(Ordering::Acquire));
             let passes = entry.is_used() && step < 2 * ENTRIES;
-            let left = if passes { Entry(entry.0 & !USED) } else { Entry::FREE };
+            let left = if passes { BucketEntry(entry.0 & !USED) } else { BucketEntry::FREE };
             if !passes {
                 leave(entry);
             }
@@ -151,10 +151,10 @@ impl<'b> Locked<'b> {
     /// Takes all entries away that are to go.
     pub(super) fn sweep(&self, goes: &impl Fn(Label) -> bool) {
         for place in &self.bucket.entries {
-            let entry = Entry(place.load(Ordering::Relaxed));
-            if entry != Entry::FREE && goes(entry.label()) {
+            let entry = BucketEntry(place.load(Ordering::Relaxed));
+            if entry != BucketEntry::FREE && goes(entry.label()) {
                 // Not a store: a taker may move it on at this moment.
-                place.swap(Entry::FREE.0, Ordering::AcqRel);
+                place.swap(BucketEntry::FREE.0, Ordering::AcqRel);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Taking the next number of a key.
 
-use super::bucket::{Bucket, ENTRIES, Entry, Label};
+use super::bucket::{Bucket, BucketEntry, ENTRIES, Label};
 use super::hash::Hash;
 use super::section::{Bounds, Section};
 use crate::guard::{Guard, holds};
@@ -98,7 +98,7 @@ impl<'m> Keys<'m> {
                 return Err(if section.owner() == claim.owner { Miss::Dry(bounds) } else { Miss::Gone });
             };
             let number = section.number(next);
-            let moved = Entry::new(next, label).used();
+            let moved = BucketEntry::new(next, label).used();
             if entry.swap(place, moved) {
                 section.touch();
                 // The number is none of the section's if that changed hands.
@@ -158,12 +158,12 @@ fn come<'s>(
     let Some(next) = u32::try_from(next).ok().filter(|next| *next <= bounds.high()) else {
         return Err(Miss::Dry(bounds));
     };
-    let leave = |entry: Entry| {
+    let leave = |entry: BucketEntry| {
         if let Some(section) = sections(place_of(entry.label())).filter(|_| holds(Guard::BaseFirst)) {
             section.raise_base(entry.offset());
         }
     };
-    locked.put(Entry::new(next, label), leave);
+    locked.put(BucketEntry::new(next, label), leave);
     section.touch();
     Ok(Some(section.number(next)))
 }

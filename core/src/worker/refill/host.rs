@@ -1,7 +1,7 @@
 //! What the worker touches beside tables and registries.
 
 use super::job::Job;
-use super::settings::Settings;
+use super::settings::RefillSettings;
 use super::slot::{SharedMemory, TagSlot};
 use super::tables::Database;
 use crate::sequence::directory::Tag;
@@ -20,7 +20,7 @@ pub trait RefillHost: SharedMemory {
     /// A clock that only goes forward.
     fn uptime(&self) -> Duration;
     /// What the settings say now.
-    fn settings(&self) -> Settings;
+    fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.
     fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;
     /// Takes all places away from tags of a table that is gone.

@@ -1,12 +1,12 @@
 //! A tag that wants ids.
 
-use super::settings::Settings;
+use super::settings::RefillSettings;
 use super::slot::{SharedMemory, TagSlot, Trouble};
 use super::tables::{Database, Tables, TransactionError};
 use crate::clock::Clock;
 use crate::sequence::directory::Tag;
 use crate::sequence::request::Answer;
-use crate::sequence::reservation::{CarryOver, Outcome, Reached, Reserved, Row, Wish};
+use crate::sequence::reservation::{CarryOver, Outcome, Reached, Reserved, TagRow, Wish};
 use crate::sequence::segment::{Stamp, Supply};
 use crate::sequence::step::HUNGER;
 use crate::sequence::tag_rows;
@@ -47,7 +47,12 @@ impl<'s, S: TagSlot> Job<'s, S> {
     }
 
     /// What to wish for. For the table of this database: called with the row locked.
-    pub fn wish(&self, settings: Settings, carry_over: Option<CarryOver>, floor: Option<Reached>) -> Wish {
+    pub fn wish(
+        &self,
+        settings: RefillSettings,
+        carry_over: Option<CarryOver>,
+        floor: Option<Reached>,
+    ) -> Wish {
         let slot = self.slot;
         let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
         // As long as it should, where it says nothing of demand: the step stays what it is.
@@ -71,7 +76,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
     }
 
     /// How far transactions that were rolled back came, with the row locked.
-    pub fn floor(&self, memory: &impl SharedMemory, row: &Row) -> Option<Reached> {
+    pub fn floor(&self, memory: &impl SharedMemory, row: &TagRow) -> Option<Reached> {
         let noted = memory.floor(self.source, &self.tag);
         let floor = row.floor(noted);
         if floor.is_none() && noted.is_some() {

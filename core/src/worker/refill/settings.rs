@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What the settings say. They may change from one round to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct RefillSettings {
     /// How long a segment should last.
     pub target: Duration,
     /// The share of a segment, in percent, at which the next is fetched.

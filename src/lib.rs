@@ -41,7 +41,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::redirect::redirect_calls(sequence::known::targets_at_once);
     pg::inline::keep_out(sequence::known::are_any);
     sequence::follow::watch_appliers();
-    pg::access::watch(pg::access::Watch {
+    pg::access::watch(pg::access::AccessWatch {
         database_created: worker::forget_database,
         database_dropped: worker::leave_database,
         sequence_dropped: sequence::follow::sequence_dropped,

@@ -15,7 +15,7 @@ use crate::pg::report::{raise, report};
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
-use crate::segment::timeout::Timeout;
+use crate::segment::timeout::SegmentTimeout;
 use crate::shared::generator::{self, Shared};
 use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
@@ -127,7 +127,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     let as_of = as_of();
     catalog::take_in_changes();
     GENERATOR.on_change(forget);
-    let timeout = Timeout::new();
+    let timeout = SegmentTimeout::new();
     let row = store::read(&tag, timeout.left()).unwrap_or_else(|unseen| match unseen {
         Unseen::NoTable => raise(extension::missing()),
         Unseen::Locked => raise(report(&timeout.locked("generator"))),

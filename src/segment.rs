@@ -43,7 +43,7 @@ use snowflake_ids_core::sequence::segment::{Miss, Taken};
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use timeout::Timeout;
+use timeout::SegmentTimeout;
 use visit::Visit;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -74,7 +74,7 @@ pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
 /// The next ids of a tag, one at least and so many at most.
 fn next_range(function: &'static str, bytes: &[u8], want: NonZeroU32) -> Result<Range, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    match take(segments, &tag, &Timeout::new(), want)? {
+    match take(segments, &tag, &SegmentTimeout::new(), want)? {
         Served::Buffers((_, taken)) | Served::Own(taken, _) => Ok(taken.range),
     }
 }
@@ -107,7 +107,7 @@ pub fn next_of_sequence(
 /// The next number of a tag, in the tag's format.
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    let timeout = Timeout::new();
+    let timeout = SegmentTimeout::new();
     Ok(match take(segments, &tag, &timeout, ONE)? {
         Served::Buffers((slot, taken)) => held::hold(&tag).write(slot, taken.day, taken.range.first),
         Served::Own(taken, row) => {
@@ -119,7 +119,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
 /// The last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
-    privilege::to_look(&tag, &Timeout::new())?;
+    privilege::to_look(&tag, &SegmentTimeout::new())?;
     held::find(bytes).and_then(Held::last).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 
@@ -166,7 +166,7 @@ impl User {
 fn take(
     segments: &'static Segments,
     tag: &Tag,
-    timeout: &Timeout,
+    timeout: &SegmentTimeout,
     want: NonZeroU32,
 ) -> Result<Served<(&'static Slot, Taken)>, SegmentError> {
     privilege::to_take(tag, timeout)?;
@@ -180,7 +180,7 @@ pub fn serve<T>(
     take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    use_buffers(segments, &tag, &Timeout::new(), User::Extension, |held| {
+    use_buffers(segments, &tag, &SegmentTimeout::new(), User::Extension, |held| {
         let (slot, incarnation) = held.place().ok_or(Miss::Gone)?;
         take(slot, incarnation)
     })
@@ -189,7 +189,7 @@ pub fn serve<T>(
 fn use_buffers<T>(
     segments: &'static Segments,
     tag: &Tag,
-    timeout: &Timeout,
+    timeout: &SegmentTimeout,
     user: User,
     take: impl Fn(&Held) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
@@ -214,7 +214,7 @@ fn use_held<T>(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
-    timeout: &Timeout,
+    timeout: &SegmentTimeout,
     user: User,
     take: impl Fn(&Held) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
@@ -259,7 +259,7 @@ fn find_place(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
-    timeout: &Timeout,
+    timeout: &SegmentTimeout,
     user: User,
 ) -> Result<Option<Visit>, SegmentError> {
     if timeout.has_begun() {
@@ -300,12 +300,12 @@ pub fn ask_ahead(slot: &Slot) {
 struct CountedWait<'a> {
     slot: &'static Slot,
     incarnation: u64,
-    timeout: &'a Timeout,
+    timeout: &'a SegmentTimeout,
     began: Duration,
 }
 
 impl<'a> CountedWait<'a> {
-    fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a Timeout) -> Self {
+    fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a SegmentTimeout) -> Self {
         // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
         slot.waits.begin(slot.segment.shelves().current.is_some() && slot.slow_start().is_none());
         Self { slot, incarnation, timeout, began: uptime() }
@@ -325,7 +325,7 @@ impl Drop for CountedWait<'_> {
 fn wait<T>(
     held: &Held,
     tag: &Tag,
-    timeout: &Timeout,
+    timeout: &SegmentTimeout,
     user: User,
     take: impl Fn() -> Result<T, Miss>,
 ) -> Result<Option<T>, SegmentError> {
@@ -375,6 +375,6 @@ fn wait<T>(
 }
 
 #[cold]
-fn no_refill(tag: &Tag, timeout: &Timeout, trouble: Option<Trouble>) -> SegmentError {
+fn no_refill(tag: &Tag, timeout: &SegmentTimeout, trouble: Option<Trouble>) -> SegmentError {
     SegmentError::no_refill(tag, timeout.limit(), trouble)
 }

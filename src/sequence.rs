@@ -16,7 +16,7 @@ pub mod known;
 use crate::named;
 use crate::pg::process::PerProcess;
 use crate::pg::role;
-use crate::pg::sequence::{self, Terms, Use};
+use crate::pg::sequence::{self, SequenceTerms, Use};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::transaction;
@@ -123,7 +123,9 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     };
     check(sequence, Use::Set)?;
     transaction::refuse_change(c"setval()");
-    let Some(Terms { min, max, increment, .. }) = sequence::terms(sequence) else { return Ok(server()) };
+    let Some(SequenceTerms { min, max, increment, .. }) = sequence::terms(sequence) else {
+        return Ok(server());
+    };
     if is_fence(value, is_called, max) || !(min..=max).contains(&value) {
         return Ok(server());
     }

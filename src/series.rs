@@ -18,7 +18,7 @@ mod period;
 mod places;
 mod shard;
 
-pub use known::{Known, checked, look_up};
+pub use known::{KnownSeries, checked, look_up};
 
 use crate::pg::process::PerProcess;
 use crate::pg::{role, server};
@@ -35,7 +35,11 @@ use std::rc::Rc;
 static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
 
 /// Takes the next number of a key. The command is what a message names.
-pub fn next(command: &'static CStr, name: &[u8], key: &Key) -> Result<(Rc<Known>, Number), NoNumberError> {
+pub fn next(
+    command: &'static CStr,
+    name: &[u8],
+    key: &Key,
+) -> Result<(Rc<KnownSeries>, Number), NoNumberError> {
     next_for(command, name, key, role::current())
 }
 
@@ -45,7 +49,7 @@ pub fn next_for(
     name: &[u8],
     key: &Key,
     role: Oid,
-) -> Result<(Rc<Known>, Number), NoNumberError> {
+) -> Result<(Rc<KnownSeries>, Number), NoNumberError> {
     if let Some(taken) = next_at_once(name, key, role, |known, number| (known.clone(), number)) {
         return Ok(taken);
     }
@@ -74,7 +78,7 @@ pub fn next_at_once<T>(
     name: &[u8],
     key: &Key,
     role: Oid,
-    then: impl FnOnce(&Rc<Known>, Number) -> T,
+    then: impl FnOnce(&Rc<KnownSeries>, Number) -> T,
 ) -> Option<T> {
     let used = USED.borrow();
     let known = used.as_ref().filter(|known| known.is(name))?;
@@ -87,7 +91,7 @@ pub fn next_at_once<T>(
 }
 
 #[inline]
-fn note(known: &Known, key: &Key, number: i64) {
+fn note(known: &KnownSeries, key: &Key, number: i64) {
     LAST.borrow_mut().get_or_insert_default().note(known.series.id, key, number);
 }
 

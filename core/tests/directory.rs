@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
 use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
-use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Share, Tag};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key, Tag};
 use snowflake_ids_core::sequence::index::index_len;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -21,7 +21,7 @@ fn key(database: u32, tag: &str) -> Key {
 struct Memory {
     entries: Vec<DirectoryEntry>,
     index: Vec<u32>,
-    shares: Vec<Share>,
+    shares: Vec<DatabaseShare>,
 }
 
 impl Memory {
@@ -29,7 +29,7 @@ impl Memory {
         Self {
             entries: vec![DirectoryEntry::EMPTY; entries],
             index: vec![7; index_len(entries)],
-            shares: vec![Share::default(); entries],
+            shares: vec![DatabaseShare::default(); entries],
         }
     }
 

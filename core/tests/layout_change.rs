@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::ids::layout::change::{Change, ChangeError, Past, check, first_above};
+use snowflake_ids_core::ids::layout::change::{ChangeError, LayoutChange, Past, check, first_above};
 use snowflake_ids_core::{Explain, Field, Kind, Layout, NodeBits, Order, Position, Tick, UnixMicros, Widths};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn past(layout: &Layout) -> Past {
     Past { mark: layout.position_after(NOW.plus(MINUTE)), ahead: MINUTE }
 }
 
-fn of(old: &str, new: &str) -> Change {
+fn of(old: &str, new: &str) -> LayoutChange {
     let [old, new] = [old, new].map(layout);
     check(&old, &new, past(&old), NOW)
 }

@@ -14,7 +14,7 @@ use loom::thread;
 use model::model;
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::sequence::definition::Range;
-use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, Keys, Miss, Section, Supplied};
+use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, KeyMiss, Keys, Section, Supplied};
 use without::fails_without;
 
 const HERE: Claim = Claim { place: 0, owner: 1 };
@@ -37,7 +37,7 @@ impl Memory {
         Arc::new(memory)
     }
 
-    fn take(&self, claim: Claim, key: Hash) -> Result<i64, Miss> {
+    fn take(&self, claim: Claim, key: Hash) -> Result<i64, KeyMiss> {
         Keys::new(&self.buckets, 0).take(&self.section, claim, key, &|_| Some(&self.section))
     }
 
@@ -132,7 +132,7 @@ fn a_place_changes_hands() {
     assert!(old.iter().all(|number| *number <= 2), "of another section: {old:?}");
     assert!(new.iter().all(|number| *number > 100), "of another section: {new:?}");
     distinct([first, old, new]);
-    assert_eq!(memory.take(HERE, A), Err(Miss::Gone));
+    assert_eq!(memory.take(HERE, A), Err(KeyMiss::Gone));
 }
 
 #[test]

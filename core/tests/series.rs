@@ -7,7 +7,7 @@ use snowflake_ids_core::series::{
     Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Series, SeriesError, SeriesKind, SeriesRow, Steps,
     check_name,
 };
-use snowflake_ids_core::{Explain, SeriesKind};
+use snowflake_ids_core::{Explain, Kind};
 
 const ROW: SeriesRow<'static> = SeriesRow {
     id: Some(7),
@@ -31,11 +31,7 @@ fn series() -> Series {
 fn refused(row: &SeriesRow<'_>) -> String {
     let error = Series::new(row).expect_err("a wrong row");
     let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. } | SeriesError::GaplessScope { .. });
-    assert_eq!(
-        error.kind(),
-        if is_too_much { SeriesKind::Unsupported } else { SeriesKind::BadArgument },
-        "{error}"
-    );
+    assert_eq!(error.kind(), if is_too_much { Kind::Unsupported } else { Kind::BadArgument }, "{error}");
     error.to_string()
 }
 
@@ -142,7 +138,7 @@ fn wrong_steps_and_sections_are_refused() {
 #[test]
 fn a_key_of_another_type_is_refused_with_the_cast() {
     let error = series().check_key(&Key::Uuid(1), "invoices").expect_err("another type");
-    assert_eq!(error.kind(), SeriesKind::OtherType);
+    assert_eq!(error.kind(), Kind::OtherType);
     assert_eq!(error.to_string(), "key of series \"invoices\" must be of type bigint, not uuid");
     assert_eq!(error.hint().as_deref(), Some("Cast the key: key::bigint."));
     assert_eq!(series().check_key(&Key::Bigint(1), "invoices"), Ok(()));

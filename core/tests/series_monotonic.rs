@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{
-    Bounds, Bucket, Claim, Hash, Keys, Miss, Need, Section, Supplied, section_of,
+    Bucket, Claim, Hash, KeyMiss, Keys, Section, SectionBounds, SectionNeed, Supplied, section_of,
 };
 use std::collections::BTreeMap;
 use std::thread;
@@ -60,14 +60,14 @@ impl Model {
     }
 
     /// What a session does that got no number.
-    fn supply(&mut self, place: usize, seen: Option<(u64, Bounds)>, step: u32, skip: i64) {
+    fn supply(&mut self, place: usize, seen: Option<(u64, SectionBounds)>, step: u32, skip: i64) {
         match self.sections[place].need(seen) {
-            Need::Nothing(_) => panic!("there is but one session"),
-            Need::Sweep => {
+            SectionNeed::Nothing(_) => panic!("there is but one session"),
+            SectionNeed::Sweep => {
                 let all: Vec<&Section> = self.sections.iter().collect();
                 self.keys().sweep(&all);
             }
-            Need::Range => {
+            SectionNeed::Range => {
                 let range = self.reserve(place, step, skip);
                 self.owners += 1;
                 self.sections[place].take_up(self.owners, &range);
@@ -90,14 +90,14 @@ impl Model {
             let section = &self.sections[place];
             let claim = Claim { place: u32::try_from(place).unwrap(), owner: section.owner() };
             let taken = if claim.owner == 0 {
-                Err(Miss::Gone)
+                Err(KeyMiss::Gone)
             } else {
                 self.keys().take(section, claim, key(number), &|place| self.sections.get(place as usize))
             };
             match taken {
                 Ok(got) => break got,
-                Err(Miss::Gone) => self.supply(place, None, step, skip),
-                Err(Miss::Dry(bounds)) => self.supply(place, Some((claim.owner, bounds)), step, skip),
+                Err(KeyMiss::Gone) => self.supply(place, None, step, skip),
+                Err(KeyMiss::Dry(bounds)) => self.supply(place, Some((claim.owner, bounds)), step, skip),
             }
         };
         let before = self.last.insert((place, number), got);

@@ -3,7 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::worker::turns::{AHEAD, End, FORCE, GIVE_WAY, PAUSE, Plan, TURN, Turns, Urgency};
+use snowflake_ids_core::worker::turns::{
+    AHEAD, FORCE, GIVE_WAY, PAUSE, TURN, TurnEnd, TurnPlan, Turns, Urgency,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ fn busy<const N: usize>(served: [u32; N]) -> impl Iterator<Item = (usize, u32, b
     served.into_iter().map(|one| (usize::try_from(one).unwrap(), one, false))
 }
 
-fn left(plan: &Plan<u32, usize>) -> Vec<usize> {
+fn left(plan: &TurnPlan<u32, usize>) -> Vec<usize> {
     plan.leave.iter().map(|(place, _)| *place).collect()
 }
 
@@ -96,13 +98,13 @@ fn who_does_not_leave_is_ended_and_is_slow_from_then_on() {
     let by = turns.plan(2, 0, 0, TURN).leave[0].1;
     assert_eq!(turns.plan(2, 0, 0, by).due, Some(by + FORCE));
     assert_eq!(turns.plan(2, 0, 0, by + FORCE).end, [1]);
-    turns.ended(1, End::Cut, at(2_000));
+    turns.ended(1, TurnEnd::Cut, at(2_000));
     turns.note(now([1, 2]), [], at(2_000));
     let plan = turns.plan(2, 1, 0, at(2_000));
     assert_eq!((plan.begin, plan.due), (vec![2], Some(at(2_000) + PAUSE.first)), "not at once");
     // Of four places, it and its like have two.
-    turns.ended(3, End::Cut, at(2_000));
-    turns.ended(4, End::OutOfReach, at(2_000));
+    turns.ended(3, TurnEnd::Cut, at(2_000));
+    turns.ended(4, TurnEnd::OutOfReach, at(2_000));
     turns.note(now([1, 3, 4]), [], at(2_001));
     turns.note(now([1, 3, 4, 5]), [], at(3_000));
     assert_eq!(turns.plan(4, 4, 0, at(3_000)).begin, [1, 3, 5]);
@@ -110,8 +112,8 @@ fn who_does_not_leave_is_ended_and_is_slow_from_then_on() {
     turns.note(now([4]), busy([1, 3, 5]), at(3_200));
     let plan = turns.plan(4, 1, 0, at(3_200));
     assert_eq!((plan.begin, plan.leave), (vec![], vec![(1, at(3_200) + GIVE_WAY.1)]), "one of its like");
-    turns.ended(1, End::Served, at(3_300));
-    turns.ended(3, End::Served, at(3_300));
+    turns.ended(1, TurnEnd::Served, at(3_300));
+    turns.ended(3, TurnEnd::Served, at(3_300));
     turns.note(now([1, 3]), [], at(3_300));
     assert_eq!(turns.plan(2, 2, 0, at(3_300)).begin, [1, 3], "no longer slow");
 }
@@ -121,7 +123,7 @@ fn who_is_served_in_vain_waits_longer_each_time() {
     let mut turns = Pool::default();
     let mut time = at(0);
     for pause in [100, 200, 400, 800, 1000, 1000] {
-        turns.ended(1, End::InVain, time);
+        turns.ended(1, TurnEnd::InVain, time);
         turns.note(now([1]), [], time);
         assert_eq!(turns.plan(1, 1, 0, time + at(pause - 1)).begin, [0; 0]);
         time += at(pause);
@@ -167,7 +169,7 @@ struct World<'a> {
 }
 
 impl World<'_> {
-    fn end(&mut self, place: usize, end: End, now: u64) {
+    fn end(&mut self, place: usize, end: TurnEnd, now: u64) {
         let Served { database, since, .. } = self.served.remove(&place).unwrap();
         self.turns.ended(u32::try_from(database).unwrap(), end, at(now));
         let (waited, again) = match self.ways[database] {
@@ -184,8 +186,8 @@ impl World<'_> {
 
     fn step(&mut self, places: usize, now: u64) {
         let ended = |turn: &Served| match (self.ways[turn.database], turn.by) {
-            (Way::Sound(takes, _), _) if now >= turn.since + takes => Some(End::Served),
-            (Way::Hangs, Some(by)) if now >= by => Some(End::Cut),
+            (Way::Sound(takes, _), _) if now >= turn.since + takes => Some(TurnEnd::Served),
+            (Way::Hangs, Some(by)) if now >= by => Some(TurnEnd::Cut),
             _ => None,
         };
         let gone: Vec<_> =
@@ -207,7 +209,7 @@ impl World<'_> {
             self.served.get_mut(&place).unwrap().by = Some(u64::try_from(by.as_millis()).unwrap());
         }
         for place in plan.end {
-            self.end(place, End::Cut, now);
+            self.end(place, TurnEnd::Cut, now);
         }
         for database in plan.begin {
             let place = (0..places).find(|place| !self.served.contains_key(place)).unwrap();
@@ -269,7 +271,7 @@ proptest! {
         let mut turns = Pool::default();
         let databases = u32::try_from(slow).unwrap();
         for one in 0..databases {
-            turns.ended(one, End::Cut, at(0));
+            turns.ended(one, TurnEnd::Cut, at(0));
         }
         turns.note((0..databases).map(|one| (one, Urgency::Now)), [], at(1));
         let plan = turns.plan(places, places, 0, at(1_000));

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 /// What is called then.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct AccessWatch {
     /// A database of this oid is about to be created, before a session can connect to it. Must not fail, and is called even
     /// if the creation fails later.
     pub database_created: fn(u32),
@@ -19,11 +19,11 @@ pub struct Watch {
     pub setval_called: fn(),
 }
 
-static WATCH: OnceLock<Watch> = OnceLock::new();
+static WATCH: OnceLock<AccessWatch> = OnceLock::new();
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
 
 /// Has these called, in the session that it happens in. Only while the server loads libraries.
-pub fn watch(watch: Watch) {
+pub fn watch(watch: AccessWatch) {
     WATCH.get_or_init(|| watch);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
     unsafe {

@@ -24,7 +24,7 @@ pub use timeout::bound_by;
 
 pub use snowflake_ids_core::registry::error::ConnectionError;
 
-use handle::{Answer, Handle, Poll};
+use handle::{Handle, LibpqAnswer, Poll};
 use std::ffi::CString;
 use std::time::Duration;
 use timeout::{Need, Timeout};
@@ -89,7 +89,7 @@ impl Connection {
         sql: &str,
         argument: &str,
         limit: Duration,
-        read: impl Fn(&Answer) -> Result<T, ConnectionError>,
+        read: impl Fn(&LibpqAnswer) -> Result<T, ConnectionError>,
     ) -> Result<Option<T>, ConnectionError> {
         let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
             return Err(zero_byte());
@@ -135,7 +135,7 @@ fn flush(handle: &Handle, timeout: &mut Timeout) -> Result<(), ConnectionError> 
 fn receive<T>(
     handle: &Handle,
     timeout: &mut Timeout,
-    read: impl Fn(&Answer) -> Result<T, ConnectionError>,
+    read: impl Fn(&LibpqAnswer) -> Result<T, ConnectionError>,
 ) -> Result<Option<T>, ConnectionError> {
     let mut found = Ok(None);
     while let Some(answer) = next(handle, timeout)? {
@@ -149,7 +149,7 @@ fn receive<T>(
     found
 }
 
-fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<Answer>, ConnectionError> {
+fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<LibpqAnswer>, ConnectionError> {
     while handle.is_busy() {
         timeout.wait(handle.socket(), Need::Read)?;
         if !handle.consume() {

@@ -13,16 +13,16 @@ unsafe extern "C-unwind" {
 }
 
 /// What is to be done when a table changes.
-type Action = fn();
+type OnSequenceChange = fn();
 
 /// The table that is watched, where there is one, and what is done.
-type Watched = (Option<pg_sys::Oid>, Action);
+type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
 /// Has `action` called whenever a table was changed or dropped, and all statements planned anew; with no table, whenever any
 /// was.
-pub fn on_change(table: Option<pg_sys::Oid>, action: Action) {
+pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
     ONCE.call_once(|| relcache::listen(&changed));
@@ -38,11 +38,11 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-static TOLD: OnceLock<Action> = OnceLock::new();
+static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 
 /// Has `action` called in each process whenever a relation was changed, in the middle of whatever it does: must not fail, and calls
 /// nothing of the server's. Only while the server loads libraries.
-pub fn tell_changes(action: Action) {
+pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
     relcache::listen(&any_changed);
 }
@@ -150,7 +150,7 @@ pub fn is_sequence(relation: pg_sys::Oid) -> bool {
 
 /// How a sequence counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct SequenceTerms {
     pub increment: i64,
     pub min: i64,
     pub max: i64,
@@ -159,7 +159,7 @@ pub struct Terms {
 }
 
 /// How a sequence counts; None where there is none of this oid. Only within a transaction.
-pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
+pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
     unsafe {
         #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
@@ -182,7 +182,7 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
         let number = |column| datum(column).cast_signed() as i64;
         let is_bigint = datum(2) == pg_sys::Datum::from(pg_sys::INT8OID).value();
         let (increment, max, min) = (number(4), number(5), number(6));
-        let terms = Terms { increment, min, max, cycles: datum(8) != 0, is_bigint };
+        let terms = SequenceTerms { increment, min, max, cycles: datum(8) != 0, is_bigint };
         pg_sys::ReleaseSysCache(row);
         Some(terms)
     }

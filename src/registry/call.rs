@@ -20,7 +20,7 @@ use snowflake_ids_core::registry::wire;
 use std::time::Duration;
 
 /// What keeps this process connected to registries.
-pub type Caller = RegistryClient<Libpq>;
+pub type RegistryCaller = RegistryClient<Libpq>;
 /// A transaction at a registry.
 pub type Block = client::Block<Libpq>;
 

@@ -1,6 +1,6 @@
 //! Handing tags over between this database and registries: what `snowflake_ids_core::registry::handover` touches.
 
-use super::call::{Block, Caller};
+use super::call::{Block, RegistryCaller};
 use super::join;
 use super::session::{NOT_READY, ask, begin, garbled, here, refusal, refused, unfit_row};
 use crate::pg::clock::SystemClock;
@@ -34,11 +34,11 @@ type BoxedReport = Box<ErrorReport>;
 struct ThisDatabase;
 
 /// Registries on other servers.
-struct There(Caller);
+struct There(RegistryCaller);
 
 /// Has this database use the registries of these foreign servers.
 pub fn join(servers: &[String]) -> Result<(), BoxedReport> {
-    handover::join(&mut ThisDatabase, &mut There(Caller::default()), servers).map_err(report)
+    handover::join(&mut ThisDatabase, &mut There(RegistryCaller::default()), servers).map_err(report)
 }
 
 /// Has this database be its own registry again; false where it is that already.
@@ -50,12 +50,12 @@ pub fn leave() -> Result<bool, BoxedReport> {
             report(error).message()
         );
     };
-    handover::leave(&mut ThisDatabase, &mut There(Caller::default()), unheard).map_err(report)
+    handover::leave(&mut ThisDatabase, &mut There(RegistryCaller::default()), unheard).map_err(report)
 }
 
 /// Has every registry in use make a tag, or raise it, so that its ids are above one. False where there is none in use.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, BoxedReport> {
-    handover::seed(&mut ThisDatabase, &mut There(Caller::default()), tag, highest).map_err(report)
+    handover::seed(&mut ThisDatabase, &mut There(RegistryCaller::default()), tag, highest).map_err(report)
 }
 
 impl RegistryTags for ThisDatabase {

@@ -1,6 +1,6 @@
 //! What has to change at once when this database begins to use registries, or ends it.
 
-use super::call::Caller;
+use super::call::RegistryCaller;
 use super::session::{Checked, ask};
 use crate::lease;
 use crate::pg::catalog::Source;
@@ -50,7 +50,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     // Ended by now: its mark is exact.
     let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout)).map_err(hindered)?;
     let Lease { datacenter, worker, .. } = lease;
-    let mut caller = Caller::default();
+    let mut caller = RegistryCaller::default();
     let release = |token| RequestBody::Release { datacenter, worker, token, from: end };
     let mut tokens = tokens.into_iter().flatten();
     let released =

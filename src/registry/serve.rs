@@ -7,7 +7,7 @@ use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::store::citus;
 use crate::store::registry as tags;
-use crate::store::segment::{self, Tables};
+use crate::store::segment::{self, TagTables};
 use crate::store::tables::{self, SEGMENT};
 use crate::store::worker::Rows;
 use pgrx::check_for_interrupts;
@@ -67,7 +67,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
             ResponseBody::HandedOver(take_over(&mut TagTable, &rows, &received, share)?)
         }
         RequestBody::Reserve(wants) => {
-            ResponseBody::Reserved(reserve_all(&mut Tables(SEGMENT.find()), wants)?)
+            ResponseBody::Reserved(reserve_all(&mut TagTables(SEGMENT.find()), wants)?)
         }
         RequestBody::ReserveNumbers(_) => ResponseBody::ReservedNumbers(NoSeries::Unknown),
         RequestBody::Lease(wish) => ResponseBody::Leased(worker_ids::lease(&mut Rows, &wish, now)?),
@@ -101,7 +101,7 @@ impl RegistryTags for TagTable {
     }
 }
 
-impl TagRegistry for Tables {
+impl TagRegistry for TagTables {
     fn tag(&mut self, text: &str) -> Option<Tag> {
         from_utf8(text).and_then(|bytes| tag::checked(&bytes).ok())
     }

@@ -1,6 +1,6 @@
 //! Asking registries in a session, whose user is told at once what stands in the way.
 
-use super::call::{Block, Caller, Options, options};
+use super::call::{Block, Options, RegistryCaller, options};
 use crate::pg::report::{caught, report, spi, sqlstate_of};
 use crate::pg::server::may_see_all_activity;
 use crate::segment::error::SegmentError;
@@ -19,7 +19,7 @@ pub type Checked<T> = Result<T, Box<ErrorReport>>;
 
 /// Asks the registry of a foreign server; `seen` says which one is meant.
 pub fn ask(
-    caller: &mut Caller,
+    caller: &mut RegistryCaller,
     server: &str,
     seen: Option<&wire::Registry>,
     ask: RequestBody,
@@ -31,7 +31,7 @@ pub fn ask(
 
 /// Which registry a name leads to now.
 pub fn look(server: &str) -> Checked<wire::Registry> {
-    ask(&mut Caller::default(), server, None, RequestBody::Introduce).map(|answer| answer.registry)
+    ask(&mut RegistryCaller::default(), server, None, RequestBody::Introduce).map(|answer| answer.registry)
 }
 
 fn options_of(server: &str) -> Checked<Options> {
@@ -47,7 +47,7 @@ fn options_of(server: &str) -> Checked<Options> {
 }
 
 /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
+pub fn begin(caller: &mut RegistryCaller, site: &Site, of: usize) -> Checked<Block> {
     let block = caller.begin(site, &options_of(&site.server)?, of, settings::registry_timeout());
     block.map_err(|error| refused(&site.server, &error))
 }

@@ -8,7 +8,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 
 /// What a session knows of a tag that has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KnownTag {
     /// There is a row of it.
     Yes,
     /// There is none.
@@ -18,29 +18,29 @@ pub enum Known {
 }
 
 /// Looks, without waiting; None where the extension is not. Only within a transaction.
-pub fn look(tag: &Tag) -> Option<Known> {
+pub fn look(tag: &Tag) -> Option<KnownTag> {
     let found = match rows::has(&SEGMENT, &[(c"tag", TagText(*tag))]) {
-        Ok(true) => Ok(Known::Yes),
+        Ok(true) => Ok(KnownTag::Yes),
         Ok(false) => look_elsewhere(tag),
         Err(unseen) => Err(unseen),
     };
     match found {
         Ok(known) => Some(known),
-        Err(Unseen::Locked) => Some(Known::Unsure),
+        Err(Unseen::Locked) => Some(KnownTag::Unsure),
         Err(Unseen::NoTable) => None,
     }
 }
 
 /// Ids that this database has received of a tag say that one of its registries has it.
-fn look_elsewhere(tag: &Tag) -> Result<Known, Unseen> {
+fn look_elsewhere(tag: &Tag) -> Result<KnownTag, Unseen> {
     let registries = rows::texts(&REGISTRY_SERVER, c"identity")?;
     if registries.is_empty() {
-        return Ok(Known::No);
+        return Ok(KnownTag::No);
     }
     for identity in registries {
         if rows::has(&RECEIVED, &[(c"identity", identity), (c"tag", TagText(*tag))])? {
-            return Ok(Known::Yes);
+            return Ok(KnownTag::Yes);
         }
     }
-    Ok(Known::Unsure)
+    Ok(KnownTag::Unsure)
 }

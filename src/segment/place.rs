@@ -2,7 +2,7 @@
 //! directory, and does nothing meanwhile that could fail.
 
 use super::error::SegmentError;
-use super::known::{self, Known};
+use super::known::{self, KnownTag};
 use crate::pg::catalog::Source;
 use crate::pg::server;
 use crate::shared::segments::{Segments, segments};
@@ -44,9 +44,9 @@ pub fn look_up(
         return Ok(Some(found(slot, false)));
     }
     let on_trial = match known::look(tag).ok_or(SegmentError::NoTable)? {
-        Known::Yes => false,
-        Known::No if !creates => return Err(SegmentError::unknown(tag)),
-        Known::No | Known::Unsure => true,
+        KnownTag::Yes => false,
+        KnownTag::No if !creates => return Err(SegmentError::unknown(tag)),
+        KnownTag::No | KnownTag::Unsure => true,
     };
     segments.misses.fetch_add(1, Relaxed);
     let mut directory = segments.directory.write();

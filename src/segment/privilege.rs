@@ -5,7 +5,7 @@
 
 use super::error::SegmentError;
 use super::held::{self, Permit};
-use super::timeout::Timeout;
+use super::timeout::SegmentTimeout;
 use crate::pg::catalog::{Table, Unseen, is_superuser};
 use crate::pg::rows::Row;
 use crate::pg::tag::TagText;
@@ -17,13 +17,13 @@ use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 
 /// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
 /// be asked again.
-pub fn to_take(tag: &Tag, timeout: &Timeout) -> Result<Permit, SegmentError> {
+pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
     let known = held::find(tag.as_bytes()).and_then(held::Held::permit);
     known.map_or_else(|| check_in_time(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
 /// Fails unless the current role may see how far it came with a tag, or where that does not become known in time.
-pub fn to_look(tag: &Tag, timeout: &Timeout) -> Result<Permit, SegmentError> {
+pub fn to_look(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
     check_in_time(tag, Action::Look, role::current(), Some(timeout))
 }
 
@@ -36,13 +36,13 @@ fn check_in_time(
     tag: &Tag,
     action: Action,
     role: Oid,
-    timeout: Option<&Timeout>,
+    timeout: Option<&SegmentTimeout>,
 ) -> Result<Permit, SegmentError> {
     role::on_change(held::forget_permits);
     match permit(tag, action, role, timeout) {
         Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
         Err(Unseen::Locked) => {
-            Err(SegmentError::rights_locked(tag, timeout.map(Timeout::limit).unwrap_or_default()))
+            Err(SegmentError::rights_locked(tag, timeout.map(SegmentTimeout::limit).unwrap_or_default()))
         }
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),
     }
@@ -61,7 +61,12 @@ pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
     }
 }
 
-fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Result<Option<Permit>, Unseen> {
+fn permit(
+    tag: &Tag,
+    action: Action,
+    role: Oid,
+    timeout: Option<&SegmentTimeout>,
+) -> Result<Option<Permit>, Unseen> {
     let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
     if open {
         return Ok(Some(Permit::AnyRole));
@@ -75,14 +80,14 @@ pub fn administers(role: Oid) -> bool {
     is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
 }
 
-fn is_restricted(tag: &Tag, timeout: Option<&Timeout>) -> Result<bool, Unseen> {
+fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Unseen> {
     let mut found = false;
     each_row(&SEGMENT_RESTRICTED, tag, timeout, |_| found = true)?;
     Ok(found)
 }
 
 /// What a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
-fn granted(tag: &Tag, role: Oid, timeout: Option<&Timeout>) -> Result<Privileges, Unseen> {
+fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
     let note = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
     each_row(&SEGMENT_PRIVILEGE, tag, timeout, note)?;
@@ -97,10 +102,10 @@ fn granted(tag: &Tag, role: Oid, timeout: Option<&Timeout>) -> Result<Privileges
 fn each_row(
     table: &'static Table,
     tag: &Tag,
-    timeout: Option<&Timeout>,
+    timeout: Option<&SegmentTimeout>,
     each: impl FnMut(&Row<'_>),
 ) -> Result<(), Unseen> {
-    rows::of_tag(table, &TagText(*tag), timeout.map(Timeout::left), each).map(drop)
+    rows::of_tag(table, &TagText(*tag), timeout.map(SegmentTimeout::left), each).map(drop)
 }
 
 impl SegmentError {

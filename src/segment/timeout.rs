@@ -7,12 +7,12 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 /// For how long a call may wait in all, from the moment on in which it first has to.
-pub struct Timeout {
+pub struct SegmentTimeout {
     limit: Duration,
     began: OnceCell<Duration>,
 }
 
-impl Timeout {
+impl SegmentTimeout {
     /// As long as the setting says.
     pub fn new() -> Self {
         Self { limit: settings::segment_wait_timeout(), began: OnceCell::new() }

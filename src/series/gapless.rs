@@ -1,12 +1,12 @@
 //! Gapless series: a number is taken by changing the row of its key, in the caller's transaction.
 
 use super::error::NoNumberError;
-use super::known::Known;
+use super::known::KnownSeries;
 use crate::store::series::{self as store, Number};
 use snowflake_ids_core::series::Key;
 
 /// Takes the next number of a key.
-pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+pub fn next(known: &KnownSeries, key: &Key) -> Result<Number, NoNumberError> {
     let taken = known.counters.as_owner_qualified(|| store::next(&known.series, key))?;
     match taken {
         Some(number) => Ok(number),
@@ -16,7 +16,7 @@ pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
 
 /// Takes the next number of a key that may have no counter yet.
 #[cold]
-fn first(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+fn first(known: &KnownSeries, key: &Key) -> Result<Number, NoNumberError> {
     let taken = known.counters.as_owner_qualified(|| store::first(&known.series, key))?;
     // Its counters go with a series that is dropped. One that was waited for then must not begin anew.
     known.check_present()?;
@@ -24,7 +24,7 @@ fn first(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
 }
 
 /// Has a key go on above a value; with `force` also above a lower one than it gave last.
-pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+pub fn set(known: &KnownSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     known.counters.as_owner_qualified(|| {
         if store::set(&known.series, key, value, force)? {
             return Ok(());
@@ -35,7 +35,7 @@ pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNu
 }
 
 /// Sees to it that a key goes on above a value.
-pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
+pub fn raise_above(known: &KnownSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     known.counters.as_owner_qualified(|| store::set(&known.series, key, value, false))?;
     Ok(())
 }

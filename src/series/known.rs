@@ -1,7 +1,7 @@
 //! What this session knows of each series.
 
 use super::error::NoNumberError;
-use super::period::{self, Period};
+use super::period::{self, SeriesPeriod};
 use super::places::Places;
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::process::PerProcess;
@@ -9,7 +9,7 @@ use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{encoding, role, server, transaction};
-use crate::segment::timeout::Timeout;
+use crate::segment::timeout::SegmentTimeout;
 use crate::store::series::{self as store, Number};
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use crate::store::{citus, registry, shard};
@@ -24,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// What the session knows of one series.
-pub struct Known {
+pub struct KnownSeries {
     pub(super) name: Tag,
     /// What its numbers are.
     pub series: Series,
@@ -45,16 +45,16 @@ pub struct Known {
     /// The transaction in which nothing was found that forbids to number here.
     at_home: Cell<Option<u32>>,
     /// The period that was looked up last, where there are some.
-    period: Cell<Option<Period>>,
+    period: Cell<Option<SeriesPeriod>>,
 }
 
-type SeriesByName = FxHashMap<Tag, Rc<Known>>;
+type SeriesByName = FxHashMap<Tag, Rc<KnownSeries>>;
 /// Registries, as of which change of their table.
 type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static KNOWN: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The one that was used last: mostly it is the next one, too.
-pub(super) static USED: PerProcess<RefCell<Option<Rc<Known>>>> = PerProcess::new(RefCell::new(None));
+pub(super) static USED: PerProcess<RefCell<Option<Rc<KnownSeries>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed, as far as this session was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// The registries that this database draws from, as far as this session knows.
@@ -62,7 +62,7 @@ static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCel
 /// How often that table was changed.
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-impl Known {
+impl KnownSeries {
     /// Its name in a message.
     pub fn shown(&self) -> String {
         TagText(self.name).shown()
@@ -185,7 +185,7 @@ impl Known {
 
     /// Fails unless the series of this name is this one, by what the transaction sees now.
     pub(super) fn check_present(&self) -> Result<(), NoNumberError> {
-        let timeout = Timeout::new();
+        let timeout = SegmentTimeout::new();
         let (_, now) =
             store::read(&self.name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
         if now.ok_or_else(|| unknown(&self.name))??.0.id == self.series.id {
@@ -223,7 +223,7 @@ fn administers(table: Source, role: Oid) -> bool {
 }
 
 /// What the session knows of a series: as of all that is committed by now, and of what the transaction has changed itself.
-pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
+pub fn look_up(name: &[u8]) -> Result<Rc<KnownSeries>, NoNumberError> {
     // Others may have changed it since the statement began.
     catalog::take_in_changes();
     if let Some(known) = USED.borrow().as_ref().filter(|known| known.is(name)) {
@@ -240,11 +240,11 @@ pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
 }
 
 #[cold]
-fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
+fn look_up_anew(name: &Tag) -> Result<Rc<KnownSeries>, NoNumberError> {
     // Before the table is looked at: what changes meanwhile is looked at again.
     let as_of = CHANGES.get();
     SERIES.on_change(forget);
-    let timeout = Timeout::new();
+    let timeout = SegmentTimeout::new();
     let (table, row) = store::read(name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
     let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
@@ -253,7 +253,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
     let sections = Places::default();
-    let known = Known {
+    let known = KnownSeries {
         name: *name,
         series,
         counters,
@@ -276,7 +276,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
 }
 
 /// A table could not be looked at.
-fn unseen(why: Unseen, table: &'static str, timeout: &Timeout) -> NoNumberError {
+fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumberError {
     match why {
         Unseen::NoTable => SeriesError::NoTable.into(),
         Unseen::Locked => timeout.locked(table).into(),
@@ -285,7 +285,7 @@ fn unseen(why: Unseen, table: &'static str, timeout: &Timeout) -> NoNumberError 
 
 /// The registries that this database draws from. The table that says so is looked at again when it has changed, and not waited for
 /// before.
-fn registries(timeout: &Timeout) -> Result<Vec<String>, Unseen> {
+fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
     let as_of = REGISTRY_CHANGES.get();
     if let Some((known, registries)) = &*REGISTRIES.borrow()

@@ -1,7 +1,7 @@
 //! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges out of the buffers of a tag of its own.
 
 use super::error::NoNumberError;
-use super::known::{Known, shown_key};
+use super::known::{KnownSeries, shown_key};
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding;
 use crate::pg::process::PerProcess;
@@ -20,7 +20,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::segment::Miss;
-use snowflake_ids_core::series::monotonic::{self, Bounds, Claim, Hash, Need, section_of};
+use snowflake_ids_core::series::monotonic::{self, Claim, Hash, SectionBounds, SectionNeed, section_of};
 use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
@@ -30,7 +30,7 @@ const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key out of memory, if it has one. Throws nothing.
 #[inline]
-pub fn at_once(known: &Known, key: &Key) -> Option<Number> {
+pub fn at_once(known: &KnownSeries, key: &Key) -> Option<Number> {
     let sections = sections().filter(|_| own::is_empty())?;
     let number = section_at_once(known, key)?;
     let (slot, claim) = known.sections.find(number)?;
@@ -39,7 +39,7 @@ pub fn at_once(known: &Known, key: &Key) -> Option<Number> {
 }
 
 /// Takes the next number of a key.
-pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+pub fn next(known: &KnownSeries, key: &Key) -> Result<Number, NoNumberError> {
     let sections = ready(known)?;
     let (number, hash) = (section_of_key(known, key), sections.hash(known.series.id, key));
     let seen = match known.sections.find(number).filter(|_| own::is_empty()) {
@@ -54,7 +54,7 @@ pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
 }
 
 /// Has all keys of the key's section go on above a value. What they gave is never given again, whatever `force` says.
-pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+pub fn set(known: &KnownSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     if force {
         return Err(SeriesError::NoForce { series: known.shown() }.into());
     }
@@ -62,7 +62,7 @@ pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNu
 }
 
 /// Sees to it that a key goes on above a value.
-pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
+pub fn raise_above(known: &KnownSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     ready(known)?;
     let number = section_of_key(known, key);
     let raised = (known.series.id, number);
@@ -96,7 +96,7 @@ fn forget_raised() {
 }
 
 /// The keys, if there is memory for them.
-fn ready(known: &Known) -> Result<&'static Sections, NoNumberError> {
+fn ready(known: &KnownSeries) -> Result<&'static Sections, NoNumberError> {
     if let Some(sections) = sections() {
         return Ok(sections);
     }
@@ -104,7 +104,7 @@ fn ready(known: &Known) -> Result<&'static Sections, NoNumberError> {
     Err(SeriesError::NoMemory { kind: known.series.kind.name() }.into())
 }
 
-fn sections_of(known: &Known) -> u16 {
+fn sections_of(known: &KnownSeries) -> u16 {
     match known.series.kind {
         SeriesKind::Monotonic(_, sections) => sections,
         SeriesKind::Gapless => 1,
@@ -113,7 +113,7 @@ fn sections_of(known: &Known) -> u16 {
 
 /// In which section a key is, unless that takes another encoding.
 #[inline]
-fn section_at_once(known: &Known, key: &Key) -> Option<u16> {
+fn section_at_once(known: &KnownSeries, key: &Key) -> Option<u16> {
     match key {
         Key::Text(bytes) if !encoding::is_as_utf8(bytes) => None,
         _ => Some(section_of(key, sections_of(known))),
@@ -121,7 +121,7 @@ fn section_at_once(known: &Known, key: &Key) -> Option<u16> {
 }
 
 /// In which section a key is: on every server the same, whichever encoding its database has.
-fn section_of_key(known: &Known, key: &Key) -> u16 {
+fn section_of_key(known: &KnownSeries, key: &Key) -> u16 {
     let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
     let converted = || match key {
         Key::Text(bytes) => in_utf8(bytes),
@@ -133,34 +133,39 @@ fn section_of_key(known: &Known, key: &Key) -> u16 {
 
 /// The tag of a section. It names how many there are: where a registry's series has another number of them than this one, keys are
 /// in other sections there, and its tags are others.
-fn tag_of(known: &Known, number: u16) -> Vec<u8> {
+fn tag_of(known: &KnownSeries, number: u16) -> Vec<u8> {
     let rest = format!(" section {} of {}", number + 1, sections_of(known));
     [known.name.as_bytes(), rest.as_bytes()].concat()
 }
 
 /// Takes a number of a section that the session has found.
 #[inline]
-fn take(sections: &Sections, slot: &'static Slot, claim: Claim, hash: Hash) -> Result<i64, monotonic::Miss> {
+fn take(
+    sections: &Sections,
+    slot: &'static Slot,
+    claim: Claim,
+    hash: Hash,
+) -> Result<i64, monotonic::KeyMiss> {
     let all = segments();
     let section_at = |place: u32| Some(&all?.slots.get(place as usize)?.section);
     sections.keys().take(&slot.section, claim, hash, &section_at)
 }
 
-fn seen_by(claim: Claim, miss: monotonic::Miss) -> Option<(u64, Bounds)> {
+fn seen_by(claim: Claim, miss: monotonic::KeyMiss) -> Option<(u64, SectionBounds)> {
     match miss {
-        monotonic::Miss::Gone => None,
-        monotonic::Miss::Dry(bounds) => Some((claim.owner, bounds)),
+        monotonic::KeyMiss::Gone => None,
+        monotonic::KeyMiss::Dry(bounds) => Some((claim.owner, bounds)),
     }
 }
 
 /// Has the section supplied, and takes a number of it.
 #[cold]
 fn supply(
-    known: &Known,
+    known: &KnownSeries,
     key: &Key,
     sections: &'static Sections,
     hash: Hash,
-    mut seen: Option<(u64, Bounds)>,
+    mut seen: Option<(u64, SectionBounds)>,
 ) -> Result<i64, NoNumberError> {
     let number = section_of_key(known, key);
     let tag = tag_of(known, number);
@@ -195,7 +200,7 @@ fn open(
     sections: &Sections,
     slot: &'static Slot,
     incarnation: u64,
-    seen: Option<(u64, Bounds)>,
+    seen: Option<(u64, SectionBounds)>,
 ) -> Result<(&'static Slot, Claim, bool), Miss> {
     let segments: &Segments = segments().ok_or(Miss::Gone)?;
     let place = u32::try_from(segments.place_of(slot)).map_err(|_| Miss::Gone)?;
@@ -207,13 +212,13 @@ fn open(
             return Err(Miss::Gone);
         }
         match slot.section.need(seen) {
-            Need::Nothing(owner) => return Ok((slot, Claim { place, owner }, ahead)),
-            Need::Range => {
+            SectionNeed::Nothing(owner) => return Ok((slot, Claim { place, owner }, ahead)),
+            SectionNeed::Range => {
                 let taken = slot.segment.take(incarnation, NonZeroU32::MAX, &SystemClock)?;
                 ahead |= taken.prefetch;
                 slot.section.take_up(segments.new_incarnation(), &taken.range);
             }
-            Need::Sweep => {
+            SectionNeed::Sweep => {
                 drop(directory);
                 sections.sweep(segments.slots, || slot.section.is_left());
             }
@@ -222,7 +227,7 @@ fn open(
 }
 
 /// What is wrong with the tag, in words of the series.
-fn explained(error: SegmentError, known: &Known, key: &Key) -> NoNumberError {
+fn explained(error: SegmentError, known: &KnownSeries, key: &Key) -> NoNumberError {
     let series = known.shown();
     match error {
         SegmentError::Unknown { tag, .. } => {

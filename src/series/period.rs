@@ -8,7 +8,7 @@ use snowflake_ids_core::{Clock, UnixMicros};
 
 /// A period that has been looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
+pub struct SeriesPeriod {
     /// Its first day, in days since 1970-01-01.
     day: i32,
     /// When that was looked up.
@@ -17,15 +17,15 @@ pub struct Period {
 
 /// The first day of the present period of a time zone, in days since 1970-01-01; and the period, if it can be believed for a while.
 /// Only within a transaction.
-pub fn look_up(reset: Reset, time_zone: &str) -> Result<(i32, Option<Period>), SpiError> {
+pub fn look_up(reset: Reset, time_zone: &str) -> Result<(i32, Option<SeriesPeriod>), SpiError> {
     // Before SQL looks at the clock: so the period is no older than this says.
     let since = SystemClock.now();
     let (day, then) = store::period(reset, time_zone)?;
     // Where another one begins meanwhile, each call looks: in some zones the clock goes back over midnight.
-    Ok((day, (day == then).then_some(Period { day, since })))
+    Ok((day, (day == then).then_some(SeriesPeriod { day, since })))
 }
 
-impl Period {
+impl SeriesPeriod {
     /// Its first day, while it is believed to be the present one.
     #[inline]
     pub fn day(self) -> Option<i32> {

@@ -1,19 +1,19 @@
 //! Gapless series that are distributed over a Citus cluster: as [`super::gapless`], on the shard of the key.
 
 use super::error::NoNumberError;
-use super::known::Known;
+use super::known::KnownSeries;
 use crate::store::series::Number;
 use crate::store::shard::KeyTable;
 use snowflake_ids_core::series::{Key, SeriesError};
 
 /// Takes the next number of a key.
-pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+pub fn next(known: &KnownSeries, key: &Key) -> Result<Number, NoNumberError> {
     let taken = key_table(known)?.next(&known.series, key, day(known)?)?;
     Ok(taken.ok_or_else(|| known.exhausted(key))?)
 }
 
 /// Has a key go on above a value; with `force` also above a lower one than it gave last.
-pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+pub fn set(known: &KnownSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     let table = key_table(known)?;
     if table.set(key, day(known)?, value, force)? {
         return Ok(());
@@ -22,12 +22,12 @@ pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNu
     Err(known.below(key, value, last).into())
 }
 
-fn key_table(known: &Known) -> Result<KeyTable, SeriesError> {
+fn key_table(known: &KnownSeries) -> Result<KeyTable, SeriesError> {
     KeyTable::find(&known.series, known.table())
         .ok_or_else(|| SeriesError::NoKeyTable { series: known.shown() })
 }
 
 /// The first day of the present period, where the series is dated.
-fn day(known: &Known) -> Result<Option<i32>, NoNumberError> {
+fn day(known: &KnownSeries) -> Result<Option<i32>, NoNumberError> {
     known.series.reset.map(|_| known.day()).transpose()
 }

@@ -9,7 +9,7 @@ use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
-use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Share};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key};
 use snowflake_ids_core::sequence::floors::Floors;
 use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::requested::{self, Requested};
@@ -130,7 +130,7 @@ fn rest() -> usize {
         + Rest::for_array::<WorkerSlot>(server::max_workers())
         + Rest::for_array::<DirectoryEntry>(slots)
         + Rest::for_array::<u32>(index_len(slots))
-        + Rest::for_array::<Share>(slots)
+        + Rest::for_array::<DatabaseShare>(slots)
         + Rest::for_array::<DirectoryEntry>(floors)
         + Rest::for_array::<u32>(index_len(floors))
         + Rest::for_array::<Floor>(floors)
@@ -151,7 +151,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         directory: RwLock::from_raw(
             LwLock::requested(For::Directory),
             Directory::new(rest.array(slots, || DirectoryEntry::EMPTY), rest.array(index_len(slots), || 0))
-                .with_shares(rest.array(slots, Share::default)),
+                .with_shares(rest.array(slots, DatabaseShare::default)),
         ),
         floors: RwLock::from_raw(
             LwLock::requested(For::Floors),

@@ -3,7 +3,7 @@
 use crate::pg::clock::uptime;
 use crate::pg::station::Station;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::worker::turns::End;
+use snowflake_ids_core::worker::turns::TurnEnd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -52,13 +52,13 @@ impl WorkerSlot {
     }
 
     /// How its worker ended.
-    pub fn end(&self) -> End {
+    pub fn end(&self) -> TurnEnd {
         let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         match () {
-            () if !is(&self.connected) => End::OutOfReach,
-            () if is(&self.cut) => End::Cut,
-            () if is(&self.served) => End::Served,
-            () => End::InVain,
+            () if !is(&self.connected) => TurnEnd::OutOfReach,
+            () if is(&self.cut) => TurnEnd::Cut,
+            () if is(&self.served) => TurnEnd::Served,
+            () => TurnEnd::InVain,
         }
     }
 

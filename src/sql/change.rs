@@ -119,7 +119,7 @@ use crate::shared::generator::{self, Shared};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
-use snowflake_ids_core::ids::layout::change::{Change, Past, check};
+use snowflake_ids_core::ids::layout::change::{LayoutChange, Past, check};
 use snowflake_ids_core::server::issuer::{IssuerError, NoRoom};
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Field, Layout};
@@ -144,7 +144,7 @@ fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
 }
 
 /// The present layout, the new one, and what the change comes to.
-fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, Change), ErrorReport> {
+fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
     const FUNCTION: &str = "snowflake_ids.layout_check";
     let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(FUNCTION)))?;
     if server::in_recovery() {

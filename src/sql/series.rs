@@ -7,7 +7,7 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut};
 use crate::series::error::NoNumberError;
-use crate::series::{self, Known};
+use crate::series::{self, KnownSeries};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
@@ -145,7 +145,7 @@ static PASS_ON: Statement = Statement::new("SELECT snowflake_ids_internal.series
 
 /// A series that the caller may change.
 struct ChangedSeries {
-    known: Rc<Known>,
+    known: Rc<KnownSeries>,
     name: Tag,
 }
 

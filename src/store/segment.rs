@@ -93,9 +93,9 @@ static CREATE: Statement = Statement::new(
 );
 
 /// The tables of the extension, within a transaction; None where it was dropped.
-pub struct Tables(pub Option<Source>);
+pub struct TagTables(pub Option<Source>);
 
-impl TagRows for Tables {
+impl TagRows for TagTables {
     type Error = SpiError;
 
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, SpiError> {

@@ -3,7 +3,7 @@
 //! No worker sees its tables before, so its session does what the lease worker does, with a row of its own transaction. Where
 //! that is rolled back, so is the row, and the lease is given up: whatever registry there is next knows nothing of it.
 
-use super::lease_worker::host::Host;
+use super::lease_worker::host::LeaseServer;
 use crate::issuer::issuer;
 use crate::lease;
 use crate::pg::catalog::Source;
@@ -55,7 +55,7 @@ pub fn take(shared: &'static Shared) -> bool {
     }
     let Some(source) = WORKER_LEASE.find().filter(|source| source.is_new()) else { return false };
     transaction::watch(&HOOKS);
-    let host = Host { shared, leases };
+    let host = LeaseServer { shared, leases };
     let outcome =
         LeaseWorker::new(issuer(shared), OwnTables(source), host, &leases.requests).look_after_now();
     if !matches!(outcome, Some(Ok(()))) {

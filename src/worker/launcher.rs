@@ -11,8 +11,8 @@ use crate::pg::{database, server};
 use crate::segment::place;
 use crate::shared::registries;
 use crate::shared::segments::{Segments, segments};
-use leases::Leases;
-use marks::Marks;
+use leases::LeaseLauncher;
+use marks::MarkKeeper;
 use pool::Pool;
 use samples::Samples;
 use std::time::{Duration, Instant};
@@ -37,8 +37,8 @@ pub fn run() {
         segments,
         pool: Pool::new(segments),
         looked: None,
-        marks: Marks::default(),
-        leases: Leases::new(),
+        marks: MarkKeeper::default(),
+        leases: LeaseLauncher::new(),
         samples: Samples::default(),
     };
     launcher.marks.begin();
@@ -58,9 +58,9 @@ struct Launcher {
     /// When it looked at all tags last.
     looked: Option<Instant>,
     /// The high-water mark of snowflake ids.
-    marks: Marks,
+    marks: MarkKeeper,
     /// The worker id.
-    leases: Leases,
+    leases: LeaseLauncher,
     /// The last hour.
     samples: Samples,
 }

@@ -14,7 +14,7 @@ use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases, leases};
 use crate::store::registry as sites;
 use crate::store::tables::{self, SEGMENT};
-use host::Host;
+use host::LeaseServer;
 use link::Link;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
 use snowflake_ids_core::registry::lease_launch::Errand;
@@ -77,7 +77,7 @@ fn report(leases: &Leases, rank: Option<u32>) {
 fn serve(shared: &'static Shared, leases: &'static Leases) {
     let mut last_work = uptime();
     let mut worker =
-        LeaseWorker::new(issuer(shared), Link::default(), Host { shared, leases }, &leases.requests);
+        LeaseWorker::new(issuer(shared), Link::default(), LeaseServer { shared, leases }, &leases.requests);
     loop {
         match worker.round() {
             Round::Served => last_work = uptime(),

@@ -8,11 +8,11 @@ mod tables;
 use super::carry_over;
 use crate::pg::process::PerProcess;
 use crate::pg::{libpq, worker};
-use crate::registry::call::Caller;
+use crate::registry::call::RegistryCaller;
 use crate::segment::own;
 use crate::shared::segments::segments;
 use crate::shared::worker_slot::WorkerSlot;
-use host::Host;
+use host::RefillServer;
 use snowflake_ids_core::worker::refill as core;
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -46,8 +46,8 @@ pub fn run(worker_slot_number: u32, database: u32) {
     segments.launcher.wake();
     own::keep_quiet(true);
     let carry_overs = carry_over::of_database(database);
-    let host = Host { segments, worker_slot, database };
-    core::RefillWorker::new(&host, Caller::default(), carry_overs).run();
+    let host = RefillServer { segments, worker_slot, database };
+    core::RefillWorker::new(&host, RegistryCaller::default(), carry_overs).run();
 }
 
 /// How much longer this process may go on with what it is doing; None: as long as it takes. Where that is over, it is said

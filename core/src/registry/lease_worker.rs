@@ -28,7 +28,7 @@ use crate::server::state::{Here, Identity, State};
 use acquire::Plan;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
-use worker::{Step, StepError};
+use worker::{LeaseStep, StepError};
 
 /// How often it tries again where rows are locked, or what it saw has changed.
 const ATTEMPTS: usize = 4;
@@ -93,8 +93,8 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 Err(error) => return Ok(Err(error.explain())),
             };
             match self.step() {
-                Ok(Step::Again) => {}
-                Ok(Step::Done) => return Ok(Ok(())),
+                Ok(LeaseStep::Again) => {}
+                Ok(LeaseStep::Done) => return Ok(Ok(())),
                 Err(error) if again(error.is_conflict()) => {}
                 Err(error) => return Ok(Err(error.explain())),
             }
@@ -120,9 +120,9 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Does what is most urgent.
-    fn step(&mut self) -> Result<Step, StepError<L>> {
+    fn step(&mut self) -> Result<LeaseStep, StepError<L>> {
         match self.job().map_err(LeaseStepError::State)? {
-            LeaseJob::Nothing => Ok(Step::Done),
+            LeaseJob::Nothing => Ok(LeaseStep::Done),
             LeaseJob::Impossible => Err(LeaseStepError::None(LeaseError::yet(
                 "The clock is behind ids that this server may have issued as any worker.",
                 "Set the clock right.",
@@ -150,7 +150,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
                 Plan {
                     except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                    choice: acquire::Range::within(limit, state, here, settings.policy, shared)
+                    choice: acquire::WorkerRange::within(limit, state, here, settings.policy, shared)
                         .beginning_with(known.filter(|_| shared && !behind).map(|known| known.worker)),
                     may_widen: lease.is_none() || behind,
                     token: known.map(|known| known.token),

@@ -8,7 +8,7 @@
 mod shares;
 mod tag;
 
-pub use shares::{Share, Shares};
+pub use shares::{DatabaseShare, Shares};
 pub use tag::Tag;
 
 use crate::sequence::index::{Index, NOWHERE};
@@ -79,7 +79,7 @@ impl<'m> Directory<'m> {
 
     /// The same, which counts the places of each database in this memory, as long as there are entries. Only while it is empty.
     #[must_use]
-    pub fn with_shares(self, shares: &'m mut [Share]) -> Self {
+    pub fn with_shares(self, shares: &'m mut [DatabaseShare]) -> Self {
         Self { shares: Shares::new(shares), ..self }
     }
 

@@ -22,7 +22,7 @@ pub use tables::{Database, Received, Tables, TransactionError};
 pub use worker::RefillWorker;
 
 use crate::registry::link::RegistryLink;
-use local::Served;
+use local::LocalOutcome;
 use std::time::Duration;
 
 /// For how long it tries the same requests.
@@ -85,7 +85,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         self.host.show_activity(empty.len());
         // Mostly it is as it was the last time.
         if !self.remote
-            && let Served::Here(pause) = self.serve_locally(&empty)
+            && let LocalOutcome::Here(pause) = self.serve_locally(&empty)
         {
             return pause;
         }

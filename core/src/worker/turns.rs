@@ -37,7 +37,7 @@ pub enum Urgency {
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TurnEnd {
     /// Something was served, or nothing was left to be.
     Served,
     /// Nothing was, but it ended when it had to.
@@ -87,7 +87,7 @@ struct PastTurn {
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan<W, S> {
+pub struct TurnPlan<W, S> {
     /// Whose turn begins, in this order.
     pub begin: Vec<W>,
     /// Which are to make room, and by when.
@@ -133,16 +133,16 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
     }
 
     /// Notes how a turn ended.
-    pub fn ended(&mut self, whose: W, end: End, now: Duration) {
-        if end == End::Served {
+    pub fn ended(&mut self, whose: W, end: TurnEnd, now: Duration) {
+        if end == TurnEnd::Served {
             self.past.remove(&whose);
             return;
         }
         let past = self.past.get(&whose).copied();
-        let backoff = if end == End::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
+        let backoff = if end == TurnEnd::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
         let pause = backoff.next(past.map(|past| past.pause));
         // One that ends in vain in time holds no other up.
-        let slow = end != End::InVain;
+        let slow = end != TurnEnd::InVain;
         self.past.insert(whose, PastTurn { slow, pause, again: now + pause });
     }
 
@@ -160,7 +160,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
 
     /// What is to be done with so many places in all, of which so many are free. So many others wait for one of them too,
     /// and come first. Each is asked to leave once, and ended once.
-    pub fn plan(&mut self, places: usize, free: usize, others: usize, now: Duration) -> Plan<W, S> {
+    pub fn plan(&mut self, places: usize, free: usize, others: usize, now: Duration) -> TurnPlan<W, S> {
         let mut left: Vec<W> =
             self.queue().into_iter().filter(|one| self.pause_of(*one, now).is_none()).collect();
         let mut begin = Vec::new();
@@ -182,7 +182,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         leave.extend(self.ask_to_leave(wanted, now, |_| true));
         let short = wanted + wanted_slow > 0;
         let end = if short { self.overdue(now) } else { Vec::new() };
-        Plan { begin, leave, end, short, due: self.due(short, now) }
+        TurnPlan { begin, leave, end, short, due: self.due(short, now) }
     }
 
     fn is_slow(&self, one: W) -> bool {

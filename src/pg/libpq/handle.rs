@@ -151,11 +151,11 @@ impl Handle {
     }
 
     /// The next answer to the statement that was sent; None after the last. To be called when it is not busy.
-    pub fn next(&self) -> Option<Answer> {
+    pub fn next(&self) -> Option<LibpqAnswer> {
         // SAFETY: as above; an answer is the caller's.
         let answer = self.ceiling.over(|| unsafe { (self.libpq.get_result)(self.connection.as_ptr()) });
         let answer = NonNull::new(answer)?;
-        Some(Answer { libpq: self.libpq, answer })
+        Some(LibpqAnswer { libpq: self.libpq, answer })
     }
 }
 
@@ -187,12 +187,12 @@ impl Drop for Descriptor {
 }
 
 /// What a server answered.
-pub struct Answer {
+pub struct LibpqAnswer {
     libpq: &'static Functions,
     answer: NonNull<PgResult>,
 }
 
-impl Answer {
+impl LibpqAnswer {
     /// The first column of the first row; empty where that is null, or there is none.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for LibpqAnswer {
     fn drop(&mut self) {
         // SAFETY: it was there until now.
         unsafe { (self.libpq.clear)(self.answer.as_ptr()) };

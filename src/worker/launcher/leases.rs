@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// What it remembers.
 #[derive(Default)]
-pub struct Leases {
+pub struct LeaseLauncher {
     /// The lease worker that was started, and how many had reached their database before.
     lease_worker: Option<(DynamicBackgroundWorker, u64)>,
     launch: Launch,
@@ -57,7 +57,7 @@ impl Databases for OfServer<'_> {
     }
 }
 
-impl Leases {
+impl LeaseLauncher {
     /// Begins with a free worker slot, unless a lease worker that a former launcher started sits there.
     pub fn new() -> Self {
         if let Some(board) = leases().filter(|board| !board.worker_slot.station.is_manned()) {

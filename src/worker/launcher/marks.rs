@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What it remembers.
 #[derive(Default)]
-pub struct Marks {
+pub struct MarkKeeper {
     /// The generators' next positions and their marks when it last looked, each added up, and since when none of them has
     /// moved.
     seen: (u64, u64),
@@ -32,7 +32,7 @@ pub struct Marks {
     failure: Option<String>,
 }
 
-impl Marks {
+impl MarkKeeper {
     /// Takes up the state as the server starts.
     pub fn begin(&mut self) {
         if let Some(shared) = shared() {

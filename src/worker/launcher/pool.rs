@@ -11,7 +11,7 @@ use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use snowflake_ids_core::server::state::Identity;
-use snowflake_ids_core::worker::turns::{End, Plan, Turns, Urgency};
+use snowflake_ids_core::worker::turns::{TurnEnd, TurnPlan, Turns, Urgency};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl Pool {
 
     fn note_end(&mut self, worker_slot: &WorkerSlot) {
         let (database, end) = (worker_slot.database.load(Acquire), worker_slot.end());
-        if end == End::OutOfReach {
+        if end == TurnEnd::OutOfReach {
             self.out_of_reach.insert(database, worker_slot.failure.load(Relaxed));
         } else {
             self.out_of_reach.remove(&database);
@@ -172,7 +172,7 @@ impl Pool {
     }
 
     /// Has those leave that are to, and ends those that have not in time.
-    fn make_room(&self, plan: &Plan<u32, usize>) {
+    fn make_room(&self, plan: &TurnPlan<u32, usize>) {
         for (number, by) in &plan.leave {
             if let Some(worker_slot) = self.segments.worker_slots.get(*number) {
                 worker_slot.dismiss(*by);

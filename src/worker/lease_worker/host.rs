@@ -16,12 +16,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The process and what it shares with others.
-pub struct Host {
+pub struct LeaseServer {
     pub shared: &'static Shared,
     pub leases: &'static Leases,
 }
 
-impl LeaseHost for Host {
+impl LeaseHost for LeaseServer {
     fn uptime(&self) -> Duration {
         uptime()
     }

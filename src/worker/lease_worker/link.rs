@@ -5,7 +5,7 @@ use crate::pg::clock::uptime;
 use crate::pg::report;
 use crate::pg::worker;
 use crate::pg::{database, server};
-use crate::registry::call::Caller;
+use crate::registry::call::RegistryCaller;
 use crate::registry::serve;
 use crate::settings;
 use crate::store::citus;
@@ -27,7 +27,7 @@ use std::fmt;
 /// The way.
 #[derive(Default)]
 pub struct Link {
-    caller: Caller,
+    caller: RegistryCaller,
     /// The registry on another server that was found last.
     site: Option<Site>,
 }

@@ -1,6 +1,6 @@
 //! What the refill worker's process and shared memory are to the core.
 
-use super::tables::Here;
+use super::tables::TablesHere;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;
 use crate::pg::wait::Event;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 /// The worker's process.
-pub struct Host {
+pub struct RefillServer {
     /// The tags of all databases.
     pub segments: &'static Segments,
     /// Where this process sits.
@@ -29,19 +29,19 @@ pub struct Host {
     pub database: u32,
 }
 
-impl Host {
+impl RefillServer {
     fn key(&self, source: u32, tag: &Tag) -> Key {
         Key { database: self.database, source, tag: *tag }
     }
 }
 
-impl Clock for Host {
+impl Clock for RefillServer {
     fn now(&self) -> UnixMicros {
         SystemClock.now()
     }
 }
 
-impl SharedMemory for Host {
+impl SharedMemory for RefillServer {
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
         let _directory = self.segments.directory.write();
         work()
@@ -56,12 +56,12 @@ impl SharedMemory for Host {
     }
 }
 
-impl RefillHost for Host {
+impl RefillHost for RefillServer {
     type Slot = Slot;
-    type Database = Here;
+    type Database = TablesHere;
 
-    fn database(&self) -> &Here {
-        &Here
+    fn database(&self) -> &TablesHere {
+        &TablesHere
     }
 
     fn uptime(&self) -> Duration {

@@ -5,7 +5,7 @@ use crate::pg::encoding::to_utf8;
 use crate::pg::worker;
 use crate::store::citus;
 use crate::store::registry as store;
-use crate::store::segment::Tables;
+use crate::store::segment::TagTables;
 use crate::store::tables::SEGMENT;
 use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
@@ -16,18 +16,18 @@ use snowflake_ids_core::sequence::reservation::Reserved;
 use snowflake_ids_core::worker::refill::{self as core, Database, Received, TransactionError};
 
 /// The database of this process.
-pub struct Here;
+pub struct TablesHere;
 
-impl Database for Here {
-    type Tables = Tables;
+impl Database for TablesHere {
+    type Tables = TagTables;
 
     fn transaction<T>(
         &self,
-        work: impl FnOnce(&mut Tables) -> Result<T, SpiError>,
+        work: impl FnOnce(&mut TagTables) -> Result<T, SpiError>,
     ) -> Result<T, TransactionError> {
         let done = worker::transaction(|| match SEGMENT.find() {
-            Some(source) => source.as_owner(|| work(&mut Tables(Some(source)))),
-            None => work(&mut Tables(None)),
+            Some(source) => source.as_owner(|| work(&mut TagTables(Some(source)))),
+            None => work(&mut TagTables(None)),
         });
         let of_spi = |error: SpiError| TransactionError {
             code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
@@ -38,7 +38,7 @@ impl Database for Here {
     }
 }
 
-impl core::Tables for Tables {
+impl core::Tables for TagTables {
     fn source(&mut self) -> Option<u32> {
         self.0.map(Source::number)
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What there is to know before a layout is changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct LayoutChange {
     /// From this instant on ids of the new layout are above all of the old one that were given or reserved before, or may be
     /// given by then. None: the new layout ends before it comes to that.
     pub above_from: Option<UnixMicros>,
@@ -37,7 +37,7 @@ pub struct Past {
 }
 
 /// What a change from one layout to another comes to, at `now`.
-pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> Change {
+pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutChange {
     let ahead = micros(past.ahead);
     let above_from = if old == new { Some(now) } else { above_from(old, new, past.mark, ahead, now) };
     let old_until = above_from.map(|from| {
@@ -45,7 +45,7 @@ pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> Change 
     });
     #[allow(clippy::cast_precision_loss, reason = "years")]
     let years = new.last_instant().since(now).as_micros() as f64 / YEAR_MICROS as f64;
-    Change { above_from, ready: above_from == Some(now), old_until, years, last: new.last_instant() }
+    LayoutChange { above_from, ready: above_from == Some(now), old_until, years, last: new.last_instant() }
 }
 
 /// The first position of the new layout whose ids, and those of all after it, are above all of the old layout's below a
@@ -150,7 +150,7 @@ pub enum ChangeError {
     Never { old: String, new: String },
 }
 
-impl Change {
+impl LayoutChange {
     /// Refuses a change that is not ready.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::error::LeaseStepError;
 use super::host::{LeaseEvent, LeaseHost, LeaseLink};
-use super::worker::{LeaseWorker, Step, StepError};
+use super::worker::{LeaseStep, LeaseWorker, StepError};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
@@ -27,7 +27,7 @@ pub struct Plan {
     /// Worker ids that cannot be used here now.
     pub except: Vec<u32>,
     /// Those among which one is looked for.
-    pub choice: Range,
+    pub choice: WorkerRange,
     /// Whether one that has no room in some layout is better than none.
     pub may_widen: bool,
     /// The server's own layout.
@@ -40,7 +40,7 @@ pub struct Plan {
 
 /// Worker ids among which one is looked for.
 #[derive(Clone, Copy)]
-pub struct Range {
+pub struct WorkerRange {
     /// How many there are, from 0 on.
     capacity: u32,
     /// Where to begin; None: where the registry has it.
@@ -49,7 +49,7 @@ pub struct Range {
     all: Option<(u32, Option<Preferred>)>,
 }
 
-impl Range {
+impl WorkerRange {
     /// Those up to `limit`: which have room in all layouts that are in use.
     pub fn within(limit: u32, state: &State, here: &Here, policy: Policy, shared: bool) -> Self {
         let most = capacity(&here.layout);
@@ -73,17 +73,17 @@ impl Range {
 
 impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Takes a worker id, and gives up the one that the server had.
-    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<Step, StepError<L>> {
+    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError<L>> {
         let settings = self.host.settings();
         let said =
             self.ask(RequestBody::Lease(Box::new(plan.wish(settings.policy, settings.max_clock_skew))));
         if said.is_err() {
             self.leave_former(plan)?;
         }
-        let ResponseBody::Leased(leased) = said? else { return Ok(Step::Again) };
+        let ResponseBody::Leased(leased) = said? else { return Ok(LeaseStep::Again) };
         let lease = match leased {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
-            Leased::Missed => return Ok(Step::Again),
+            Leased::Missed => return Ok(LeaseStep::Again),
             // Better one that has no room in some layout than none at all.
             Leased::None(none) => {
                 let Some(widened) = plan.widened() else {
@@ -100,14 +100,14 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
         let expiry = lease.expiry;
         if !self.take_up(lease, plan)? {
-            return Ok(Step::Again);
+            return Ok(LeaseStep::Again);
         }
         self.note_granted(expiry);
         if let Some(former) = former {
             self.host.note(LeaseEvent::Switched);
             self.release(former);
         }
-        Ok(Step::Done)
+        Ok(LeaseStep::Done)
     }
 
     /// Has the server issue under the lease from now on; whether the state is still what the plan was made by.

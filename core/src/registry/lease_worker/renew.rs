@@ -2,7 +2,7 @@
 
 use super::error::LeaseStepError;
 use super::host::{LeaseEvent, LeaseHost, LeaseLink};
-use super::worker::{LeaseWorker, Step, StepError};
+use super::worker::{LeaseStep, LeaseWorker, StepError};
 use crate::registry::lease::Lease;
 use crate::registry::wire::{Entry, RequestBody, ResponseBody};
 use crate::server::issuer::IssuerState;
@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::Release;
 
 impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Moves the end of the lease on, or notices that the lease is lost.
-    pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<Step, StepError<L>> {
+    pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<LeaseStep, StepError<L>> {
         let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
-        let ResponseBody::Renewed(expiry) = self.ask(ask)? else { return Ok(Step::Again) };
+        let ResponseBody::Renewed(expiry) = self.ask(ask)? else { return Ok(LeaseStep::Again) };
         if let Some(expiry) = expiry {
             self.check_expiry(lease.worker, expiry)?;
         }
@@ -40,8 +40,8 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
         if lost {
             self.host.note(LeaseEvent::Lost(lease));
-            return Ok(Step::Again);
+            return Ok(LeaseStep::Again);
         }
-        Ok(Step::Done)
+        Ok(LeaseStep::Done)
     }
 }

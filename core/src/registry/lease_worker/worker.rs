@@ -26,7 +26,7 @@ pub(super) type StepError<L> = LeaseStepError<<L as LeaseLink>::Error>;
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LeaseStep {
     /// There is nothing left to do.
     Done,
     /// There is more to do, or what was seen has changed.

@@ -2,7 +2,7 @@
 
 /// One database, and how many places it has.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
+pub struct DatabaseShare {
     database: u32,
     places: u32,
 }
@@ -10,16 +10,16 @@ pub struct Share {
 /// All databases with places, in memory that the caller provides.
 #[derive(Debug, Default)]
 pub struct Shares<'m> {
-    shares: &'m mut [Share],
+    shares: &'m mut [DatabaseShare],
     len: usize,
 }
 
 impl<'m> Shares<'m> {
-    pub(super) fn new(shares: &'m mut [Share]) -> Self {
+    pub(super) fn new(shares: &'m mut [DatabaseShare]) -> Self {
         Self { shares, len: 0 }
     }
 
-    fn used(&self) -> &[Share] {
+    fn used(&self) -> &[DatabaseShare] {
         self.shares.get(..self.len).unwrap_or_default()
     }
 
@@ -31,7 +31,7 @@ impl<'m> Shares<'m> {
         let at = self.at(database).unwrap_or(self.len);
         let Some(share) = self.shares.get_mut(at) else { return };
         if at == self.len {
-            *share = Share { database, places: 0 };
+            *share = DatabaseShare { database, places: 0 };
             self.len += 1;
         }
         share.places += 1;

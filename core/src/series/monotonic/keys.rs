@@ -2,7 +2,7 @@
 
 use super::bucket::{Bucket, BucketEntry, ENTRIES, Label};
 use super::hash::Hash;
-use super::section::{Bounds, Section};
+use super::section::{Section, SectionBounds};
 use crate::guard::{Guard, holds};
 
 /// How many places of sections can be told apart.
@@ -31,11 +31,11 @@ pub struct Claim {
 
 /// Why there is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Miss {
+pub enum KeyMiss {
     /// The section is another's by now.
     Gone,
     /// Its range, which was this one, ends before the key's next number.
-    Dry(Bounds),
+    Dry(SectionBounds),
 }
 
 impl<'m> Keys<'m> {
@@ -67,7 +67,7 @@ impl<'m> Keys<'m> {
     /// Takes the next number of a key of a section. `sections` are those at all places.
     ///
     /// # Errors
-    /// [`Miss`], and nothing is taken.
+    /// [`KeyMiss`], and nothing is taken.
     #[inline]
     pub fn take<'s>(
         &self,
@@ -75,9 +75,9 @@ impl<'m> Keys<'m> {
         claim: Claim,
         hash: Hash,
         sections: &impl Fn(u32) -> Option<&'s Section>,
-    ) -> Result<i64, Miss> {
+    ) -> Result<i64, KeyMiss> {
         let Some((bucket, label)) = self.locate(hash, claim.place) else {
-            return Err(Miss::Dry(section.bounds()));
+            return Err(KeyMiss::Dry(section.bounds()));
         };
         loop {
             // First the entry: who sees one of another owner sees that owner's bounds.
@@ -95,7 +95,11 @@ impl<'m> Keys<'m> {
                 if section.bounds() != bounds {
                     continue;
                 }
-                return Err(if section.owner() == claim.owner { Miss::Dry(bounds) } else { Miss::Gone });
+                return Err(if section.owner() == claim.owner {
+                    KeyMiss::Dry(bounds)
+                } else {
+                    KeyMiss::Gone
+                });
             };
             let number = section.number(next);
             let moved = BucketEntry::new(next, label).used();
@@ -103,7 +107,7 @@ impl<'m> Keys<'m> {
                 section.touch();
                 // The number is none of the section's if that changed hands.
                 let still = section.owner() == claim.owner || !holds(Guard::SectionHeld);
-                return if still { Ok(number) } else { Err(Miss::Gone) };
+                return if still { Ok(number) } else { Err(KeyMiss::Gone) };
             }
         }
     }
@@ -144,11 +148,11 @@ fn come<'s>(
     claim: Claim,
     label: Label,
     sections: &impl Fn(u32) -> Option<&'s Section>,
-) -> Result<Option<i64>, Miss> {
+) -> Result<Option<i64>, KeyMiss> {
     let mut locked = bucket.lock();
     // With the lock held: a sweep either takes away what is put in now, or is seen here to have begun.
     if section.owner() != claim.owner && holds(Guard::SectionSeen) {
-        return Err(Miss::Gone);
+        return Err(KeyMiss::Gone);
     }
     if bucket.find(label).is_some() && holds(Guard::KeyOnce) {
         return Ok(None);
@@ -156,7 +160,7 @@ fn come<'s>(
     let bounds = section.bounds();
     let next = (section.base() + 1).max(bounds.low().into());
     let Some(next) = u32::try_from(next).ok().filter(|next| *next <= bounds.high()) else {
-        return Err(Miss::Dry(bounds));
+        return Err(KeyMiss::Dry(bounds));
     };
     let leave = |entry: BucketEntry| {
         if let Some(section) = sections(place_of(entry.label())).filter(|_| holds(Guard::BaseFirst)) {

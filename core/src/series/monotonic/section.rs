@@ -41,7 +41,7 @@ const _: () = assert!(size_of::<Section>() == 128 && align_of::<Section>() == 64
 
 /// The range that a taker saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds(u64);
+pub struct SectionBounds(u64);
 
 /// What came of a range that was to be a section's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum Supplied {
 
 /// What a section needs to give its keys numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum SectionNeed {
     /// Nothing: it is this owner's, and has other bounds than the taker saw.
     Nothing(u64),
     /// A sweep.
@@ -65,7 +65,7 @@ pub enum Need {
     Range,
 }
 
-impl Bounds {
+impl SectionBounds {
     const fn new(low: u32, high: u32) -> Self {
         Self((high as u64) << u32::BITS | low as u64)
     }
@@ -93,9 +93,9 @@ impl Section {
 
     /// Its range.
     #[inline]
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> SectionBounds {
         // Acquire: who sees bounds of another section sees that the owner has changed. So it is for origin and increment.
-        Bounds(self.front.bounds.load(Ordering::Acquire))
+        SectionBounds(self.front.bounds.load(Ordering::Acquire))
     }
 
     /// The number at an offset.
@@ -155,7 +155,7 @@ impl Section {
     pub fn close(&self) {
         let high = self.bounds().high();
         match high.checked_add(1) {
-            Some(low) => self.front.bounds.store(Bounds::new(low, high).0, Ordering::Release),
+            Some(low) => self.front.bounds.store(SectionBounds::new(low, high).0, Ordering::Release),
             None => self.shut(),
         }
     }
@@ -173,18 +173,18 @@ impl Section {
         self.base.0.store(0, Ordering::Relaxed);
         front.origin.store(first.wrapping_sub(increment).cast_unsigned(), Ordering::Release);
         front.increment.store(increment.cast_unsigned(), Ordering::Release);
-        front.bounds.store(Bounds::new(1, count).0, Ordering::Release);
+        front.bounds.store(SectionBounds::new(1, count).0, Ordering::Release);
         front.owner.store(owner, Ordering::Release);
         true
     }
 
     /// What it needs, given what a taker saw that had no number of it: whose it was, and its range.
-    pub fn need(&self, seen: Option<(u64, Bounds)>) -> Need {
+    pub fn need(&self, seen: Option<(u64, SectionBounds)>) -> SectionNeed {
         match self.owner() {
-            0 if self.is_littered() => Need::Sweep,
-            0 => Need::Range,
-            owner if seen == Some((owner, self.bounds())) => Need::Range,
-            owner => Need::Nothing(owner),
+            0 if self.is_littered() => SectionNeed::Sweep,
+            0 => SectionNeed::Range,
+            owner if seen == Some((owner, self.bounds())) => SectionNeed::Range,
+            owner => SectionNeed::Nothing(owner),
         }
     }
 
@@ -207,7 +207,7 @@ impl Section {
         let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
         // Numbers between the ranges are others': of another server that draws from the same registry.
         let low = if first - had.high() == 1 { had.low() } else { first };
-        self.front.bounds.store(Bounds::new(low, last).0, Ordering::Release);
+        self.front.bounds.store(SectionBounds::new(low, last).0, Ordering::Release);
         Supplied::Yes
     }
 

@@ -13,7 +13,7 @@ use crate::sequence::tag_rows::{Create, LockWait, TagRows, reserve};
 use std::time::Duration;
 
 /// What came of it.
-pub enum Served {
+pub enum LocalOutcome {
     /// All were served, but for those that need a pause before the next attempt.
     Here(Option<Duration>),
     /// The ids come from registries on other servers.
@@ -34,44 +34,44 @@ type Outcomes = Vec<Option<Outcome>>;
 
 impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C> {
     /// Reserves for all of them in one transaction, and publishes when it is durable.
-    pub(super) fn serve_locally(&self, jobs: &[&Job<'h, H::Slot>]) -> Served {
+    pub(super) fn serve_locally(&self, jobs: &[&Job<'h, H::Slot>]) -> LocalOutcome {
         let started = self.host.uptime();
         let were_locked: Vec<&Job<'_, _>> = jobs.iter().copied().filter(|job| job.was_locked()).collect();
         // One that cannot be served must not take the others with it: not twice.
         let (failed, sound): (Vec<&Job<'_, _>>, Vec<&Job<'_, _>>) =
             jobs.iter().partition(|job| job.has_failed());
         let together = if sound.is_empty() {
-            Ok(Served::Here(None))
+            Ok(LocalOutcome::Here(None))
         } else {
             self.serve_together(&sound, LockWait::Skip, started)
         };
         let mut alone: Vec<_> = failed.into_iter().map(|job| (job, LockWait::Skip)).collect();
         let mut pause = None;
         match together {
-            Ok(Served::Here(pause_of_them)) => {
+            Ok(LocalOutcome::Here(pause_of_them)) => {
                 pause = pause_of_them;
                 // A row that was locked the last time, too, may be locked again and again: it is waited for. So is one in a
                 // round, each in its turn, as all others wait meanwhile.
                 alone.extend(self.turn_of(&were_locked).map(|job| (job, LockWait::Wait)));
             }
-            Ok(Served::Elsewhere) => return Served::Elsewhere,
+            Ok(LocalOutcome::Elsewhere) => return LocalOutcome::Elsewhere,
             // No row was waited for: a table is locked.
             Err(failure) if failure.is_lock_timeout => {
-                return Served::Here(sound.iter().map(|job| self.failed(job, &failure)).max());
+                return LocalOutcome::Here(sound.iter().map(|job| self.failed(job, &failure)).max());
             }
             Err(_) => alone.extend(sound.into_iter().map(|job| (job, LockWait::Skip))),
         }
         for (job, wait) in alone {
             if self.host.is_overdue() {
-                return Served::Here(pause.max(Some(RETRY)));
+                return LocalOutcome::Here(pause.max(Some(RETRY)));
             }
             match self.serve_together(&[job], wait, started) {
-                Ok(Served::Here(pause_of_it)) => pause = pause.max(pause_of_it),
-                Ok(Served::Elsewhere) => return Served::Elsewhere,
+                Ok(LocalOutcome::Here(pause_of_it)) => pause = pause.max(pause_of_it),
+                Ok(LocalOutcome::Elsewhere) => return LocalOutcome::Elsewhere,
                 Err(failure) => pause = pause.max(Some(self.failed(job, &failure))),
             }
         }
-        Served::Here(pause)
+        LocalOutcome::Here(pause)
     }
 
     /// One of these that are locked still, if any: another one each time.
@@ -88,16 +88,16 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         jobs: &[&Job<'h, H::Slot>],
         wait: LockWait,
         started: Duration,
-    ) -> Result<Served, TransactionError> {
+    ) -> Result<LocalOutcome, TransactionError> {
         let reserved = self.host.database().transaction(|tables| self.reserve(tables, jobs, wait))?;
         let outcomes = match reserved {
             Reservation::Done(outcomes) => outcomes,
-            Reservation::Elsewhere => return Ok(Served::Elsewhere),
+            Reservation::Elsewhere => return Ok(LocalOutcome::Elsewhere),
             Reservation::Unregistered => {
                 for job in jobs {
                     job.answer(Answer::NoRegistry);
                 }
-                return Ok(Served::Here(None));
+                return Ok(LocalOutcome::Here(None));
             }
         };
         let reserved = jobs.iter().zip(&outcomes).filter_map(|(job, outcome)| match outcome {
@@ -106,12 +106,12 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         });
         if holds(Guard::NotedFirst) && !self.carry_over.take_up(reserved) {
             // What was reserved is a gap.
-            return Ok(Served::Here(Some(RETRY_AFTER_FAILURE)));
+            return Ok(LocalOutcome::Here(Some(RETRY_AFTER_FAILURE)));
         }
         let took = self.host.uptime().saturating_sub(started);
         let both = jobs.iter().zip(outcomes);
         let pauses = both.map(|(job, outcome)| self.take_up(job, outcome, took));
-        Ok(Served::Here(pauses.max().flatten()))
+        Ok(LocalOutcome::Here(pauses.max().flatten()))
     }
 
     fn reserve<T: Tables>(

@@ -4,6 +4,8 @@
 # source for it here. apt gets the sources, by lists of its own, and checks them. Those of the distribution that this machine does
 # not run come from DEBIAN_MIRROR and DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING.
 set -euo pipefail
+# The server's own makefiles take it for options of the compiler.
+unset PROFILE
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 

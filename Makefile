@@ -143,8 +143,7 @@ check-arm64: ## does it type-check for arm64; skipped without the standard libra
 
 test-core: ## the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
-	@devtools/cargo-tool.sh cargo-nextest 0.9.143
-	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 cargo nextest run -p snowflake_ids_core --features guards
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 devtools/nextest.sh run -p snowflake_ids_core --features guards
 
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'

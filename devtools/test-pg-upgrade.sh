@@ -21,7 +21,6 @@ say "from $("$from" --version) to $("$to" --version)"
 PG_UPGRADE_FROM_PACKAGE=$(package "$from") PG_UPGRADE_TO_PACKAGE=$(package "$to")
 export PG_UPGRADE_FROM_PACKAGE PG_UPGRADE_TO_PACKAGE PG_UPGRADE_FROM=$from PG_UPGRADE_TO=$to
 
-"$here/cargo-tool.sh" cargo-nextest 0.9.143
 servers_in_memory
 unset RUST_BACKTRACE INITDB_TEMPLATE
-PG_CONFIG=$to RUST_LIB_BACKTRACE=1 cargo nextest run -p snowflake_ids_server_tests --run-ignored only -E 'binary(pg_upgrade)' "$@"
+PG_CONFIG=$to RUST_LIB_BACKTRACE=1 "$here/nextest.sh" run -p snowflake_ids_server_tests --run-ignored only -E 'binary(pg_upgrade)' "$@"

@@ -5,8 +5,6 @@ set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-"$here/cargo-tool.sh" cargo-nextest 0.9.143
-
 # The servers begin with copies of one cluster: initdb costs more than most tests.
 servers_in_memory
 template=$(server_folder)
@@ -20,4 +18,4 @@ rm "$template"/data/pg_wal/0*
 unset RUST_BACKTRACE
 # Tests wait for servers more than they compute, but the machine is to be busy, not drowned.
 INITDB_TEMPLATE=$template/data RUST_LIB_BACKTRACE=1 \
-  cargo nextest run -p snowflake_ids_server_tests --test-threads "${TEST_THREADS:-$(($(nproc) * 2))}" "$@"
+  "$here/nextest.sh" run -p snowflake_ids_server_tests --test-threads "${TEST_THREADS:-$(($(nproc) * 2))}" "$@"

@@ -88,10 +88,12 @@ impl Layout {
         self.check(Field::Datacenter, datacenter.into())?;
         self.check(Field::Worker, worker.into())?;
         self.check(Field::Rollback, rollback.into())?;
-        let widths = self.widths();
-        let identity = ((u64::from(datacenter) << widths.worker | u64::from(worker)) << widths.rollback)
-            | u64::from(rollback);
-        Ok(NodeBits(identity << self.node_shift()))
+        let part = |value: u32, field| u64::from(value) << self.shift(field);
+        Ok(NodeBits(
+            part(datacenter, Field::Datacenter)
+                | part(worker, Field::Worker)
+                | part(rollback, Field::Rollback),
+        ))
     }
 
     /// The tick, node and sequence that an id was made of.

@@ -258,6 +258,8 @@ BEGIN
         $c$SELECT snowflake_nextval_in_copy(1)$c$,
         $c$SELECT segment_nextval_in_copy('copied', NULL)$c$,
         $c$SELECT segment_nextval_in_copy('copied', 'x')$c$,
+        $c$SELECT snowflake_uuid_in_copy(NULL)$c$,
+        $c$SELECT snowflake_uuid_text_in_copy(NULL)$c$,
         $c$SELECT nextval_support(NULL)$c$,
         $c$SELECT snowflake_nextval_in_copy(NULL::internal)$c$,
         $c$COPY snowflakes (note) FROM PROGRAM 'echo i' WHERE snowflake_nextval_in_copy(NULL) > 0$c$] LOOP

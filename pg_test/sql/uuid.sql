@@ -70,21 +70,6 @@ c
 SELECT count(DISTINCT id), count(DISTINCT as_text) FROM copied;
 ALTER TABLE copied DROP CONSTRAINT tells, ADD COLUMN added uuid DEFAULT snowflake_uuid();
 SELECT count(DISTINCT added) FROM copied;
-DO $$
-DECLARE
-    call text;
-BEGIN
-    FOREACH call IN ARRAY ARRAY[
-        $c$SELECT snowflake_uuid_in_copy(NULL)$c$,
-        $c$SELECT snowflake_uuid_text_in_copy(NULL)$c$] LOOP
-        BEGIN
-            EXECUTE call;
-            RAISE NOTICE 'answered: %', call;
-        EXCEPTION WHEN undefined_function OR feature_not_supported OR cannot_coerce THEN
-            RAISE NOTICE 'refused: %', call;
-        END;
-    END LOOP;
-END $$;
 
 -- Any UUID of version 7 says its time; a text or a parameter may say an id or a UUID.
 SELECT snowflake_timestamp('017f22e2-79b0-7cc3-98c4-dc0c0c07398f'::uuid), snowflake_timestamp(NULL::uuid);

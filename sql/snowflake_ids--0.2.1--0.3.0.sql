@@ -281,15 +281,15 @@ BEGIN
             NULL
         FROM snowflake_ids.generator_status AS g WHERE NOT g.fits
     )
-    SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f ORDER BY f.severity, f.subject;
+    SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f
+    ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS 'what needs attention, as far as the caller may read the views';
+COMMENT ON FUNCTION snowflake_ids_internal.attention IS
+    'what needs attention, as far as the caller may read the views, the worst first';
 
--- Alarms, notes, warnings: so they sort.
 CREATE VIEW snowflake_ids.attention AS
-SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a
-ORDER BY CASE a.severity WHEN 'alarm' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END;
+SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
 COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
@@ -528,12 +528,12 @@ BEGIN
         generator := CASE WHEN named[1] = 'snowflake' THEN replace(named[2], '''''', '''') END;
         tag := CASE WHEN named[1] = 'segment' THEN replace(named[2], '''''', '''') END;
     END IF;
-    SELECT format('SELECT x.%1$I::bigint, %2$s::bigint FROM %3$I.%4$I AS x', "column",
-            CASE WHEN has_table_privilege("table", 'SELECT') THEN 'x.tableoid' ELSE '0' END, n.nspname, c.relname)
+    sources := format('SELECT x.%I::bigint, %s::bigint FROM %s AS x', "column",
+            CASE WHEN has_table_privilege("table", 'SELECT') THEN 'x.tableoid' ELSE '0' END,
+            snowflake_ids_internal.qualified_name("table"))
         || coalesce((SELECT string_agg(' UNION ALL '
                 || snowflake_ids_internal.audit_connect(o.number::integer, o.connection, "table", "column"), '')
-            FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '')
-    INTO sources FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = "table";
+            FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '');
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     IF tag IS NULL THEN
@@ -634,9 +634,7 @@ BEGIN
                     ORDER BY p.number)
                 FROM (SELECT least(o.number, 9), CASE WHEN least(o.number, 9) = 9 THEN 'elsewhere'
                         WHEN min(o.place) >> 32 > 0 THEN format('connection %s', min(o.place) >> 32)
-                        ELSE (SELECT format('%I.%I', n.nspname, c.relname)
-                            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-                            WHERE c.oid = coalesce(nullif(min(o.place), 0)::oid, "table")) END, sum(o.rows)
+                        ELSE snowflake_ids_internal.qualified_name(coalesce(nullif(min(o.place), 0)::oid, "table")) END, sum(o.rows)
                     FROM (SELECT w.number, (w.pair ->> 0)::bigint, (w.pair ->> 1)::bigint
                         FROM jsonb_array_elements(f.places) WITH ORDINALITY AS w (pair, number)) AS o (number, place, rows)
                     GROUP BY 1) AS p (number, name, rows)) || '.'), '')
@@ -656,6 +654,7 @@ REVOKE EXECUTE ON FUNCTION
     snowflake_ids_internal.audit_time(bigint),
     snowflake_ids_internal.base_type(oid),
     snowflake_ids_internal.lock_to_read(oid),
+    snowflake_ids_internal.qualified_name(regclass),
     snowflake_ids_internal.read_as_owner(oid, text),
     snowflake_ids_internal.progress_enter(text, oid, text),
     snowflake_ids_internal.progress_end(text)
@@ -667,6 +666,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.audit_time(bigint),
     snowflake_ids_internal.base_type(oid),
     snowflake_ids_internal.lock_to_read(oid),
+    snowflake_ids_internal.qualified_name(regclass),
     snowflake_ids_internal.read_as_owner(oid, text),
     snowflake_ids_internal.progress_enter(text, oid, text),
     snowflake_ids_internal.progress_end(text)

@@ -5,7 +5,7 @@
 //! | [`refill`] | the worker that reserves ids ahead of demand |
 //! | [`turns`] | which of those that serve makes room |
 //! | [`backoff`] | pauses that grow with each failure |
-//! | [`locked`] | a table of the extension that somebody has locked |
+//! | [`locked`] | a table of the extension that another session has locked |
 //! | [`log_limit`] | what the log was told already |
 
 pub mod backoff;

@@ -104,10 +104,15 @@ impl Relation {
         }
     }
 
+    /// Whether the caller gains nothing by its owner's rights: who may become that role, and has its privileges anyway.
+    pub fn may_act_as_owner(&self) -> bool {
+        role::has_privileges_of(self.owner) && role::can_become(self.owner)
+    }
+
     /// Runs `work`, which reads it, with its owner's rights where the caller may become that role, else with the caller's own: code
     /// that comes with it never has more than either has.
     pub fn as_reader<T>(&self, work: impl FnOnce() -> T) -> T {
-        if role::has_privileges_of(self.owner) && role::can_become(self.owner) {
+        if self.may_act_as_owner() {
             return self.as_owner(work);
         }
         extension::outlasting(|| role::with_rights(role::current(), false, RoleSettings::End, work))

@@ -48,7 +48,7 @@ mod snowflake_ids_internal {
     fn as_owner(relation: pg_sys::Oid, statement: Sql) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
         // A role that may become the owner gains nothing by this; one that merely has the owner's privileges would.
-        if !role::has_privileges_of(relation.owner()) || !role::can_become(relation.owner()) {
+        if !relation.may_act_as_owner() {
             return Err(refused("must be able to SET ROLE to the owner of the relation"));
         }
         let number = relation.as_owner(|| statement::number(&statement.0));

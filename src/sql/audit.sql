@@ -124,12 +124,12 @@ BEGIN
         generator := CASE WHEN named[1] = 'snowflake' THEN replace(named[2], '''''', '''') END;
         tag := CASE WHEN named[1] = 'segment' THEN replace(named[2], '''''', '''') END;
     END IF;
-    SELECT format('SELECT x.%1$I::bigint, %2$s::bigint FROM %3$I.%4$I AS x', "column",
-            CASE WHEN has_table_privilege("table", 'SELECT') THEN 'x.tableoid' ELSE '0' END, n.nspname, c.relname)
+    sources := format('SELECT x.%I::bigint, %s::bigint FROM %s AS x', "column",
+            CASE WHEN has_table_privilege("table", 'SELECT') THEN 'x.tableoid' ELSE '0' END,
+            snowflake_ids_internal.qualified_name("table"))
         || coalesce((SELECT string_agg(' UNION ALL '
                 || snowflake_ids_internal.audit_connect(o.number::integer, o.connection, "table", "column"), '')
-            FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '')
-    INTO sources FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = "table";
+            FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '');
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     IF tag IS NULL THEN
@@ -230,9 +230,7 @@ BEGIN
                     ORDER BY p.number)
                 FROM (SELECT least(o.number, 9), CASE WHEN least(o.number, 9) = 9 THEN 'elsewhere'
                         WHEN min(o.place) >> 32 > 0 THEN format('connection %s', min(o.place) >> 32)
-                        ELSE (SELECT format('%I.%I', n.nspname, c.relname)
-                            FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-                            WHERE c.oid = coalesce(nullif(min(o.place), 0)::oid, "table")) END, sum(o.rows)
+                        ELSE snowflake_ids_internal.qualified_name(coalesce(nullif(min(o.place), 0)::oid, "table")) END, sum(o.rows)
                     FROM (SELECT w.number, (w.pair ->> 0)::bigint, (w.pair ->> 1)::bigint
                         FROM jsonb_array_elements(f.places) WITH ORDINALITY AS w (pair, number)) AS o (number, place, rows)
                     GROUP BY 1) AS p (number, name, rows)) || '.'), '')

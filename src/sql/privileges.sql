@@ -51,6 +51,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.audit_time(bigint),
     snowflake_ids_internal.base_type(oid),
     snowflake_ids_internal.lock_to_read(oid),
+    snowflake_ids_internal.qualified_name(regclass),
     snowflake_ids_internal.read_as_owner(oid, text),
     snowflake_ids_internal.progress_enter(text, oid, text),
     snowflake_ids_internal.progress_end(text),

@@ -121,15 +121,15 @@ BEGIN
             NULL
         FROM snowflake_ids.generator_status AS g WHERE NOT g.fits
     )
-    SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f ORDER BY f.severity, f.subject;
+    SELECT f.severity, f.subject, f.problem, f.action, f.since FROM found AS f
+    ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS 'what needs attention, as far as the caller may read the views';
+COMMENT ON FUNCTION snowflake_ids_internal.attention IS
+    'what needs attention, as far as the caller may read the views, the worst first';
 
--- Alarms, notes, warnings: so they sort.
 CREATE VIEW snowflake_ids.attention AS
-SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a
-ORDER BY CASE a.severity WHEN 'alarm' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END;
+SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
 COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 

@@ -10,7 +10,7 @@ mod snowflake_ids_internal {
     use crate::pg::report::{bad_argument, report};
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
-    use crate::pg::{redirect, role, sequence};
+    use crate::pg::{redirect, sequence};
     use crate::sequence::{bind, known};
     use crate::shared::generator;
     use crate::store::tables::SEQUENCE_BINDING;
@@ -105,7 +105,7 @@ mod snowflake_ids_internal {
     fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
         let relation =
             Relation::find(of).ok_or_else(|| bad_argument("there is no such sequence", "It was dropped."))?;
-        if role::has_privileges_of(relation.owner()) && role::can_become(relation.owner()) {
+        if relation.may_act_as_owner() {
             return Ok(relation);
         }
         let message = "must be able to SET ROLE to the owner of the sequence";

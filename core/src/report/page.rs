@@ -1,7 +1,7 @@
 //! The status page: one document that stands alone, with a report in it that the browser draws.
 //!
 //! Nothing in it comes from elsewhere, and nothing but its own two blocks may run or style it: its Content-Security-Policy names their
-//! hashes. What others have named is in the report alone, which is data, and whose letters can't end it.
+//! hashes. What others have named is in the report alone, which is data, and whose letters cannot end it.
 
 use std::fmt::Write;
 

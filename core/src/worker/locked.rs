@@ -1,4 +1,4 @@
-//! A table of the extension that somebody has locked.
+//! A table of the extension that another session has locked.
 
 use crate::clock::human;
 use crate::error::{Explain, Kind};

@@ -678,3 +678,115 @@ COMMENT ON COLUMN snowflake_ids.attention.action IS 'what to do, and the section
 COMMENT ON COLUMN snowflake_ids.attention.since IS 'since when, where that is known';
 COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
+
+/* Where worker ids come from. */
+CREATE FUNCTION snowflake_ids_internal."worker_note_chosen"() RETURNS VOID
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'worker_note_chosen_wrapper';
+CREATE FUNCTION snowflake_ids_internal."worker_choose_another"(
+	"datacenter_id" INT,
+	"worker_id" INT
+) RETURNS bool
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'worker_choose_another_wrapper';
+/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
+   without a copy of the file knows this much. */
+CREATE TABLE snowflake_ids.worker_chosen (
+    datacenter_id     integer     NOT NULL,
+    worker_id         integer     NOT NULL,
+    system_identifier bigint      NOT NULL,
+    timeline          integer     NOT NULL,
+    home              text        NOT NULL,
+    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+SELECT snowflake_ids_internal.worker_note_chosen();
+
+REVOKE EXECUTE ON FUNCTION
+    snowflake_ids_internal.worker_note_chosen(),
+    snowflake_ids_internal.worker_choose_another(integer, integer)
+FROM PUBLIC;
+CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';
+REVOKE EXECUTE ON FUNCTION
+    snowflake_ids_internal.registry_changed()
+FROM PUBLIC;
+CREATE OR REPLACE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       record;
+    free_from  timestamptz;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
+        RETURN;
+    ELSIF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF current_setting('synchronous_commit') <> 'remote_apply' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
+    -- A node that tells of more keeps nobody from the id for longer than a lease here would.
+    -- Two nodes without a registry may have chosen the same one: one of them keeps it.
+    SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
+        least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
+    FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
+    WHERE l.expires_at > clock_timestamp()
+    ORDER BY l.datacenter_id, l.worker_id
+    ON CONFLICT (datacenter_id, worker_id) DO UPDATE
+    SET token = excluded.token, expires_at = excluded.expires_at, leased_at = excluded.leased_at, host = excluded.host, port = excluded.port,
+        released_at = NULL
+    WHERE w.expires_at <= clock_timestamp();
+END
+$$;
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
+CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
+
+ALTER TABLE snowflake_ids.registry_server ENABLE ALWAYS TRIGGER registry_changed;
+ALTER TABLE snowflake_ids.worker_lease ENABLE ALWAYS TRIGGER registry_changed;
+CREATE TRIGGER worker_chosen_applied BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.worker_chosen
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication();
+CREATE TRIGGER worker_chosen_applied_truncate BEFORE TRUNCATE ON snowflake_ids.worker_chosen
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication();
+ALTER TABLE snowflake_ids.worker_chosen ENABLE REPLICA TRIGGER worker_chosen_applied, ENABLE REPLICA TRIGGER worker_chosen_applied_truncate;

@@ -3,6 +3,7 @@
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
 use crate::pg::lock::LwLock;
+use crate::pg::random;
 use crate::pg::server;
 use crate::pg::wait::{self, Event};
 use crate::settings;
@@ -153,6 +154,10 @@ impl Host for Server<'_> {
             max_clock_skew: settings::max_clock_skew(),
             policy: settings::worker_id_policy(),
         }
+    }
+
+    fn token(&self) -> i64 {
+        random::token()
     }
 
     fn database(&self) -> u32 {

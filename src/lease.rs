@@ -1,7 +1,6 @@
 //! Asking for a worker id on lease.
 
 use crate::pg::encoding::legible;
-use crate::pg::process::PerProcess;
 use crate::pg::report;
 use crate::pg::wait::Event;
 use crate::settings;
@@ -11,7 +10,6 @@ use crate::shared::segments::segments;
 use snowflake_ids_core::registry::lease_worker::LeaseSettings;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::sequence::request::Answer;
-use std::cell::Cell;
 use std::time::Duration;
 
 /// Between the parts of one in shared memory.
@@ -29,18 +27,9 @@ fn from_text(text: &str) -> Option<LeaseError> {
     Some(LeaseError { message, detail, hint, holders })
 }
 
-/// Whether the last request of this session was refused because the extension is in no database that could be the registry.
-static NOWHERE: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-
-/// Whether it was: a transaction that has not committed yet may be about to create the extension.
-pub fn is_nowhere() -> bool {
-    NOWHERE.get()
-}
-
 /// Has the lease worker lease a worker id, or another one where the clock is behind the ids of the present one; waits until
 /// it has looked after that.
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
-    NOWHERE.set(false);
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
         leases.requests.want_another(shared.era());
@@ -48,7 +37,6 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
     let ticket = leases.requests.request.ask();
     call(leases);
     let answer = leases.answered.wait(Event::Lease, limit, || leases.requests.request.answer_to(ticket));
-    NOWHERE.set(answer == Some(Answer::NoTable));
     match answer {
         Some(Answer::Supplied) => Ok(()),
         _ => Err(trouble().unwrap_or_else(silence)),
@@ -86,13 +74,6 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     note(leases, outcome.err().as_ref());
     leases.requests.request.answer(ticket, answer);
-    leases.answered.broadcast();
-}
-
-/// Refuses all callers up to this ticket, as the extension is in no database that could be the registry.
-pub fn answer_nowhere(leases: &Leases, ticket: u64, none: &LeaseError) {
-    note(leases, Some(none));
-    leases.requests.request.answer(ticket, Answer::NoTable);
     leases.answered.broadcast();
 }
 

@@ -8,9 +8,9 @@ use crate::named::{self, Known};
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
+use crate::registry::join;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
-use crate::worker::first_lease;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::named::{Named, NamedError};
@@ -207,7 +207,7 @@ fn wait_and_issue_of(
     only: Option<&Shard>,
 ) -> Result<Issued, SessionError> {
     let named = known.named();
-    let (first, seat) = or_with_first_lease(shared, || {
+    let (first, seat) = where_registered(shared, || {
         known.session.wait_and_refill(
             &issuer(shared),
             &named.layout,
@@ -319,7 +319,7 @@ fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
 
 #[cold]
 fn wait_and_refill(shared: &'static Shared) -> Result<Issued, SessionError> {
-    let waited = or_with_first_lease(shared, || {
+    let waited = where_registered(shared, || {
         SESSION.wait_and_refill(&issuer(shared), &shared.layout, None, |source, rules, clock| {
             session::take(source, rules, clock, settings::cache())
         })
@@ -327,15 +327,13 @@ fn wait_and_refill(shared: &'static Shared) -> Result<Issued, SessionError> {
     waited.map(|(first, _)| first)
 }
 
-/// Does it again where there was no worker id, and the transaction that creates the extension leases one.
-fn or_with_first_lease<T>(
+/// Does something on the way to ids, where the server has its worker id from where it must.
+fn where_registered<T>(
     shared: &'static Shared,
-    work: impl Fn() -> Result<T, SessionError>,
+    work: impl FnOnce() -> Result<T, SessionError>,
 ) -> Result<T, SessionError> {
-    match work() {
-        Err(SessionError::LeaseError(_)) if first_lease::take(shared) => work(),
-        done => done,
-    }
+    join::leave_alone(shared)?;
+    work()
 }
 
 /// Ids of one call of `snowflake_nextvals`.
@@ -438,7 +436,7 @@ fn take_own(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionE
         shared.count(taken.positions.count());
         return Ok(taken);
     }
-    let waited = or_with_first_lease(shared, || {
+    let waited = where_registered(shared, || {
         session::wait_and_take(&issuer(shared), &shared.layout, None, |source, rules, clock| {
             session::take(source, rules, clock, want)
         })
@@ -478,7 +476,7 @@ fn take_of(
         shared.count(taken.positions.count());
         return Ok(taken);
     }
-    let waited = or_with_first_lease(shared, || {
+    let waited = where_registered(shared, || {
         session::wait_and_take(
             &issuer(shared),
             &named.layout,

@@ -5,7 +5,6 @@
 //! there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
 pub mod carry_over;
-pub mod first_lease;
 pub mod launcher;
 pub mod lease_worker;
 pub mod log;

@@ -20,8 +20,12 @@ pub enum Guard {
     KeepClaim,
     /// A worker id is given back after another one is in the state.
     ReleaseLast,
-    /// A server that is its own registry keeps to the worker ids of its timeline.
+    /// A server that was promoted, or has had another worker id, keeps to those of its timeline.
     Shares,
+    /// A worker id that is chosen is none that a mark names.
+    UsedNamed,
+    /// Nor one that a table of the cluster names.
+    NotedNamed,
     /// A worker id is leased that has room in all layouts in use.
     LeaseFits,
     /// What a holder tells of its ids is not ahead of its clock,

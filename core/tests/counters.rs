@@ -8,7 +8,7 @@ mod memory;
 use memory::{Machine, Server};
 use snowflake_ids_core::generator::session::{Session, SessionError, take};
 use snowflake_ids_core::guard::{Guard, leave_out};
-use snowflake_ids_core::registry::lease::Lease;
+use snowflake_ids_core::registry::lease::{Lease, Policy};
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::anchor::Reading;
 use snowflake_ids_core::server::issuer::{IssuerError, Place, Seat, Seated, Source};
@@ -50,6 +50,8 @@ fn here(identity: Identity) -> Here {
         replayed: None,
         max_drift: 60 * SECOND,
         max_clock_jump: 3_600 * SECOND,
+        token: 21,
+        policy: Policy::Reuse,
         disposable: false,
     }
 }

@@ -3,140 +3,179 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::registry::lease_launch::{
-    Action, Databases, End, Ended, Errand, Lapse, Launch, Move, Named, Nowhere, Renewal, RenewalRound,
+    Action, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, RenewalRound, Use,
 };
 use std::time::Duration;
 
 const ZERO: Duration = Duration::ZERO;
 const SECOND: Duration = Duration::from_secs(1);
-const ARRIVED: End = End { arrived: true, report: None };
-const NOT_ARRIVED: End = End { arrived: false, report: None };
+const ARRIVED: End = End { arrived: true, found: None };
+const NOT_ARRIVED: End = End { arrived: false, found: None };
+const NO_CHANGES: Changes = Changes { ended: None, under_way: false, unsettled: false };
 
-/// A server with databases 1 to 3.
-struct Server {
-    named: Named,
-    remembered: Option<u32>,
-    dropped: Vec<u32>,
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self { named: Named::None, remembered: None, dropped: Vec::new() }
-    }
-}
+/// A server with databases 1 to 3 but for one that is dropped.
+#[derive(Default)]
+struct Server(Option<u32>);
 
 impl Databases for Server {
-    fn named(&self) -> Named {
-        self.named
-    }
     fn all(&self) -> Vec<u32> {
         (1..=3).filter(|database| self.may_be_used(*database)).collect()
     }
     fn may_be_used(&self, database: u32) -> bool {
-        !self.dropped.contains(&database)
-    }
-    fn remembered(&self) -> Option<u32> {
-        self.remembered
+        self.0 != Some(database)
     }
 }
 
 /// What is done for sessions that wait.
-fn next(launch: &mut Launch, server: &Server) -> Action {
-    launch.next(true, true, || None, server, ZERO)
+fn next(launch: &mut Launch, known: Known) -> Action {
+    launch.next(true, true, known, NO_CHANGES, &Server(None), ZERO)
 }
 
-fn survey(report: Option<u32>) -> End {
-    End { arrived: true, report: Some(report) }
+fn looked(found: Use) -> End {
+    End { arrived: true, found: Some(found) }
 }
 
-/// Looks into all databases, each of which ranks as given; what is done then.
-fn looked(launch: &mut Launch, server: &Server, ranks: [Option<u32>; 3]) -> Action {
-    for _ in 0..3 {
-        let Action::Start(Errand::Survey, database) = next(launch, server) else { panic!("no survey") };
-        let report = ranks[usize::try_from(database).unwrap() - 1];
-        assert_eq!(launch.ended(survey(report), server, ZERO), Ended::Fine);
+/// Looks into databases until something else is to be done; these are where a registry is in use.
+fn look(launch: &mut Launch, mut action: Action, used: &[u32]) -> (Vec<u32>, Action) {
+    let mut seen = Vec::new();
+    while let Action::Start(Errand::Look, database) = action {
+        seen.push(database);
+        assert_eq!(
+            launch.ended(
+                looked(if used.contains(&database) { Use::Node } else { Use::None }),
+                &Server(None),
+                ZERO
+            ),
+            None
+        );
+        action = next(launch, Known::Nothing);
     }
-    next(launch, server)
+    (seen, action)
 }
 
 #[test]
-fn the_first_by_rank_is_the_registry_whichever_was_looked_into_first() {
-    let server = Server::default();
-    for (ranks, registry) in
-        [([Some(30), Some(20), None], 2), ([Some(20), Some(30), None], 1), ([Some(2), None, Some(1)], 3)]
-    {
-        let action = looked(&mut Launch::default(), &server, ranks);
-        assert_eq!(action, Action::Start(Errand::Serve, registry), "{ranks:?}");
+fn a_server_that_knows_nothing_looks_into_all_databases_until_it_finds_a_registry() {
+    for (used, found) in [(&[][..], None), (&[2], Some(2)), (&[1], Some(1))] {
+        let mut launch = Launch::default();
+        let first = launch.next(false, true, Known::Nothing, NO_CHANGES, &Server(None), ZERO);
+        let (seen, action) = look(&mut launch, first, used);
+        assert_eq!(action, Action::Note(found));
+        assert!(found.is_some() || seen.len() == 3);
+        assert_eq!(next(&mut launch, Known::Nothing), Action::Note(found), "until the state says so");
+        let (known, then) = match found {
+            Some(database) => (Known::By(database), Action::Start(Errand::Serve, database)),
+            None => (Known::Alone, Action::Answer),
+        };
+        assert_eq!(next(&mut launch, known), then);
     }
-    let nothing = looked(&mut Launch::default(), &server, [None; 3]);
-    assert_eq!(nothing, Action::Refuse(Nowhere::Nothing));
 }
 
+/// A server of a cluster may be the registry of another one.
 #[test]
-fn a_registry_that_the_state_or_a_setting_names_is_not_looked_for() {
-    let mut server = Server { remembered: Some(3), ..Server::default() };
-    assert_eq!(next(&mut Launch::default(), &server), Action::Start(Errand::Serve, 3));
-    server.named = Named::Database(2);
-    assert_eq!(next(&mut Launch::default(), &server), Action::Start(Errand::Serve, 2));
-    server.named = Named::Missing;
-    assert_eq!(next(&mut Launch::default(), &server), Action::Refuse(Nowhere::NamedIsMissing));
-}
-
-#[test]
-fn a_registry_that_was_dropped_is_looked_for_again() {
-    let mut server = Server { remembered: Some(3), ..Server::default() };
-    let mut launch = Launch::default();
-    assert_eq!(next(&mut launch, &server), Action::Start(Errand::Serve, 3));
-    launch.ended(ARRIVED, &server, ZERO);
-    server.dropped.push(3);
-    assert!(matches!(next(&mut launch, &server), Action::Start(Errand::Survey, 1 | 2)));
-}
-
-#[test]
-fn a_database_that_has_lost_the_extension_makes_room_for_another() {
-    let mut server = Server { remembered: Some(1), ..Server::default() };
-    let mut launch = Launch::default();
-    next(&mut launch, &server);
-    assert_eq!(launch.ended(survey(None), &server, ZERO), Ended::Fine);
-    assert_eq!(looked(&mut launch, &server, [None, Some(5), None]), Action::Start(Errand::Serve, 2));
-    server.named = Named::Database(1);
-    launch.ended(ARRIVED, &server, ZERO);
-    next(&mut launch, &server);
-    assert_eq!(launch.ended(survey(None), &server, ZERO), Ended::Refuse(Nowhere::NamedIsEmpty));
-}
-
-#[test]
-fn one_that_could_not_be_looked_into_becomes_the_registry_in_time_if_it_comes_first() {
-    let server = Server::default();
-    let mut launch = Launch::default();
-    for _ in 0..3 {
-        let Action::Start(Errand::Survey, database) = next(&mut launch, &server) else { panic!("no survey") };
-        let end = if database == 1 { NOT_ARRIVED } else { survey(Some(10 + database)) };
-        launch.ended(end, &server, ZERO);
+fn a_database_that_draws_from_a_registry_comes_before_one_that_is_one() {
+    for node in [Some(1), None] {
+        let mut launch = Launch::default();
+        let mut action = next(&mut launch, Known::Nothing);
+        while let Action::Start(Errand::Look, database) = action {
+            let found = if Some(database) == node { Use::Node } else { Use::Registry };
+            launch.ended(looked(if database == 2 { Use::None } else { found }), &Server(None), ZERO);
+            action = next(&mut launch, Known::Nothing);
+        }
+        assert_eq!(action, Action::Note(node.or(Some(1))));
     }
-    assert_eq!(next(&mut launch, &server), Action::Start(Errand::Serve, 2));
-    launch.ended(ARRIVED, &server, ZERO);
-    let idle = |launch: &mut Launch, now| launch.next(false, true, || None, &server, now);
-    assert_eq!(idle(&mut launch, SECOND), Action::Wait(Some(4 * SECOND)));
-    assert_eq!(idle(&mut launch, 5 * SECOND), Action::Start(Errand::Survey, 1));
-    assert_eq!(launch.ended(survey(Some(11)), &server, 5 * SECOND), Ended::Move(1));
-    let moved = launch.next(true, true, || Some(Move::To(1)), &server, 6 * SECOND);
-    assert_eq!(moved, Action::Start(Errand::Serve, 1));
+}
+
+#[test]
+fn a_server_without_a_registry_starts_no_worker() {
+    assert_eq!(next(&mut Launch::default(), Known::Alone), Action::Answer);
+    let idle = Launch::default().next(false, true, Known::Alone, NO_CHANGES, &Server(None), ZERO);
+    assert_eq!(idle, Action::Wait(None));
+}
+
+#[test]
+fn a_database_whose_registry_changed_is_looked_into_first() {
+    for used in [&[1][..], &[]] {
+        let mut launch = Launch::default();
+        let changes = Changes { ended: Some(1), ..NO_CHANGES };
+        let first = launch.next(false, true, Known::Alone, changes, &Server(None), ZERO);
+        let (seen, action) = look(&mut launch, first, used);
+        assert_eq!(seen[0], 1);
+        assert_eq!(seen.len(), if used.is_empty() { 3 } else { 1 });
+        assert_eq!(action, Action::Note(if used.is_empty() { None } else { Some(1) }));
+    }
+}
+
+#[test]
+fn a_change_that_a_crash_cut_short_is_looked_for_until_the_state_is_settled() {
+    let mut launch = Launch::default();
+    let changes = Changes { unsettled: true, ..NO_CHANGES };
+    let first = launch.next(false, true, Known::Alone, changes, &Server(None), ZERO);
+    assert!(matches!(first, Action::Start(Errand::Look, _)));
+    let (_, action) = look(&mut launch, first, &[]);
+    assert_eq!(action, Action::Note(None));
+    let again = launch.next(false, true, Known::Alone, changes, &Server(None), ZERO);
+    assert_eq!(again, Action::Note(None), "the state says what it said");
+    let settled = launch.next(false, true, Known::Alone, NO_CHANGES, &Server(None), ZERO);
+    assert_eq!(settled, Action::Wait(None));
+}
+
+#[test]
+fn a_change_under_way_is_waited_for_unless_a_session_waits() {
+    let changes = Changes { under_way: true, ..NO_CHANGES };
+    let mut launch = Launch::default();
+    let idle = launch.next(false, true, Known::Nothing, changes, &Server(None), ZERO);
+    assert_eq!(idle, Action::Wait(None));
+    let asked = launch.next(true, true, Known::Nothing, changes, &Server(None), ZERO);
+    assert!(matches!(asked, Action::Start(Errand::Look, _)));
+}
+
+#[test]
+fn a_database_that_is_gone_or_uses_no_registry_any_more_is_left() {
+    let mut launch = Launch::default();
+    let gone = launch.next(true, true, Known::By(3), NO_CHANGES, &Server(Some(3)), ZERO);
+    assert!(matches!(gone, Action::Start(Errand::Look, 1 | 2)));
+    let mut launch = Launch::default();
+    assert_eq!(next(&mut launch, Known::By(1)), Action::Start(Errand::Serve, 1));
+    assert_eq!(launch.ended(looked(Use::None), &Server(None), ZERO), None);
+    let action = next(&mut launch, Known::By(1));
+    assert_eq!(look(&mut launch, action, &[2]).1, Action::Note(Some(2)));
+}
+
+#[test]
+fn one_that_could_not_be_looked_into_is_looked_into_again_before_the_server_is_alone() {
+    for missed in [NOT_ARRIVED, ARRIVED] {
+        let mut launch = Launch::default();
+        for _ in 0..3 {
+            let Action::Start(Errand::Look, database) = next(&mut launch, Known::Nothing) else {
+                panic!("no look")
+            };
+            launch.ended(if database == 1 { missed } else { looked(Use::None) }, &Server(None), ZERO);
+        }
+        assert_eq!(next(&mut launch, Known::Nothing), Action::OutOfReach(1));
+        let Action::Wait(Some(pause)) = next(&mut launch, Known::Nothing) else { panic!("no pause") };
+        let again = |launch: &mut Launch, gone| {
+            launch.next(true, true, Known::Nothing, NO_CHANGES, &Server(gone), pause)
+        };
+        assert_eq!(again(&mut launch, None), Action::Start(Errand::Look, 1));
+        launch.ended(missed, &Server(None), pause);
+        assert_eq!(again(&mut launch, Some(1)), Action::Note(None), "it was dropped meanwhile");
+    }
 }
 
 #[test]
 fn one_worker_at_a_time_and_a_pause_after_one_that_did_not_get_through() {
-    let server = Server { remembered: Some(1), ..Server::default() };
+    let (known, server) = (Known::By(1), Server(None));
     let mut launch = Launch::default();
-    assert_eq!(next(&mut launch, &server), Action::Start(Errand::Serve, 1));
-    assert!(matches!(next(&mut launch, &server), Action::Wait(Some(_))), "one is running");
-    assert_eq!(launch.ended(NOT_ARRIVED, &server, ZERO), Ended::OutOfReach(1));
-    let Action::Wait(Some(pause)) = next(&mut launch, &server) else { panic!("no pause") };
-    assert!(matches!(launch.next(true, true, || None, &server, pause), Action::Start(..)));
+    assert_eq!(next(&mut launch, known), Action::Start(Errand::Serve, 1));
+    assert!(matches!(next(&mut launch, known), Action::Wait(Some(_))), "one is running");
+    assert_eq!(launch.ended(NOT_ARRIVED, &server, ZERO), Some(1));
+    let Action::Wait(Some(pause)) = next(&mut launch, known) else { panic!("no pause") };
+    let then = |launch: &mut Launch| launch.next(true, true, known, NO_CHANGES, &server, pause);
+    assert!(matches!(then(&mut launch), Action::Start(..)));
     launch.not_started(pause);
     assert!(launch.is_short());
     // Whenever a place may have become free.
-    assert!(matches!(launch.next(true, true, || None, &server, pause), Action::Start(..)));
+    assert!(matches!(then(&mut launch), Action::Start(..)));
     assert!(!launch.is_short());
 }
 

@@ -20,22 +20,33 @@ impl Numbers {
         self.0 % end
     }
 
-    /// The worker id that a server looks at first: made some time in a year, with an identifier as initdb makes it.
-    fn first_choice(&mut self, capacity: u32) -> u32 {
+    /// The identifier of a cluster that was made some time in a year, as initdb makes it.
+    fn identifier(&mut self) -> u64 {
         let second = 1_790_000_000 + self.below(31_536_000);
-        let identifier = second << 32 | self.below(1_000_000) << 12 | self.below(4_096);
-        let home = format!("born {second}.{:09}", self.below(1_000_000_000));
-        Preferred::alone(identifier, 1, &home, capacity).worker
+        second << 32 | self.below(1_000_000) << 12 | self.below(4_096)
+    }
+
+    /// The worker id that a server chooses first.
+    fn first_choice(&mut self, identifier: u64, capacity: u32) -> u32 {
+        let home =
+            format!("born {}.{:09} {}", identifier >> 32, self.below(1_000_000_000), self.below(10_000));
+        Preferred::of_home(identifier, &home, capacity).worker
     }
 }
 
-/// Of 1,000 groups of so many servers, those in which two chose the same.
-fn clashes(layout: &str, servers: usize) -> u64 {
+/// Of 1,000 groups of so many servers, those in which two chose the same. `image`: whether all are out of one.
+fn clashes(layout: &str, servers: usize, image: bool) -> u64 {
     let layout: Layout = layout.parse().unwrap();
     let (mut numbers, capacity) = (Numbers(0x1234_5678_9abc_def1), capacity(&layout));
     let group = |_: &u64| {
-        let mut chosen = HashSet::new();
-        (0..servers).filter(|_| !chosen.insert(numbers.first_choice(capacity))).count() > 0
+        let (mut chosen, mut identifier) = (HashSet::new(), numbers.identifier());
+        let mut choose = || {
+            if !image {
+                identifier = numbers.identifier();
+            }
+            numbers.first_choice(identifier, capacity)
+        };
+        (0..servers).filter(|_| !chosen.insert(choose())).count() > 0
     };
     let clashed = (0..GROUPS).filter(group).count();
     u64::try_from(clashed).unwrap() * 1_000 / GROUPS
@@ -51,7 +62,12 @@ fn servers_without_a_registry_clash_as_often_as_the_documents_say() {
         ("41/0/10/12", 7, 17..=24),
         ("41/0/10/12", 32, 377..=397),
     ] {
-        let clashed = clashes(layout, servers);
-        assert!(expected.contains(&clashed), "{clashed} of 1,000 groups of {servers} servers of {layout}");
+        for image in [false, true] {
+            let clashed = clashes(layout, servers, image);
+            assert!(
+                expected.contains(&clashed),
+                "{clashed} of 1,000 groups of {servers} servers of {layout}"
+            );
+        }
     }
 }

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::registry::lease::{Lease, Origin};
+use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::anchor::Reading;
 use snowflake_ids_core::server::form::{Head, RELEASE};
 use snowflake_ids_core::server::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
@@ -35,6 +35,8 @@ fn here(identity: Identity) -> Here {
         replayed: None,
         max_drift: 60 * SECOND,
         max_clock_jump: 3_600 * SECOND,
+        token: 21,
+        policy: Policy::Reuse,
         disposable: false,
     }
 }
@@ -116,9 +118,9 @@ fn worker_ids_of_one_server_come_from_one_registry() {
     assert_eq!(state.held_for(2, "c"), Some(1), "others may have been leased from it");
     state.leased_from(3, None);
     assert_eq!(state.held_for(2, "c"), None, "a registry of its own that leased nothing to others");
-    state.leases_out(2, "own");
+    state.leases_out(&here(LEASED), 2, "own");
     assert_eq!(state.held_for(2, "c"), None);
-    state.leases_out(3, "own");
+    state.leases_out(&here(LEASED), 3, "own");
     assert_eq!((state.held_for(2, "c"), state.held_for(2, "own")), (Some(3), None));
     state.moving_to = Some(4);
     assert_eq!(state.held_for(2, "own"), Some(4), "another database is about to");

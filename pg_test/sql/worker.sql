@@ -51,12 +51,4 @@ SELECT snowflake_ids_internal.worker_check_registry();
 RESET ROLE;
 DROP ROLE worker_user;
 
--- Where the registry is in another database, that is said.
-ALTER SYSTEM SET snowflake_ids.registry_database = 'postgres';
-SELECT pg_reload_conf();
-SELECT pg_sleep(0.5);
-SELECT snowflake_ids.worker_release(4);
-ALTER SYSTEM RESET snowflake_ids.registry_database;
-SELECT pg_reload_conf();
-
 DELETE FROM snowflake_ids.worker_lease;

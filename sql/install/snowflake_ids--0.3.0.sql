@@ -95,6 +95,31 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_choose_another
+CREATE  FUNCTION snowflake_ids_internal."worker_choose_another"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT /* Option < i32 > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_choose_another_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_changed
+CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_note_chosen
+CREATE  FUNCTION snowflake_ids_internal."worker_note_chosen"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_note_chosen_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::former::audit_run
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
@@ -4140,6 +4165,8 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 --   worker_check_registry
 --   worker_give_up
 --   worker_held
+--   worker_choose_another
+--   worker_note_chosen
 --   status_view
 --   segments
 
@@ -4175,6 +4202,22 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
     'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
+/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
+   without a copy of the file knows this much. */
+CREATE TABLE snowflake_ids.worker_chosen (
+    datacenter_id     integer     NOT NULL,
+    worker_id         integer     NOT NULL,
+    system_identifier bigint      NOT NULL,
+    timeline          integer     NOT NULL,
+    home              text        NOT NULL,
+    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+SELECT snowflake_ids_internal.worker_note_chosen();
+
 CREATE FUNCTION snowflake_ids.worker_release(
     worker_id      integer,
     datacenter_id  integer DEFAULT NULL,
@@ -4196,7 +4239,9 @@ BEGIN
     datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
     SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
+        RETURN;
+    ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
@@ -4740,6 +4785,7 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 --   snowflake_ids_internal::registry_is_busy
 --   snowflake_ids_internal::registry_health
 --   snowflake_ids_internal::keep_from_replication
+--   snowflake_ids_internal::registry_changed
 --   generators
 --   series
 --   segments
@@ -4781,7 +4827,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'worker_chosen', 'registry_server', 'received', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_applied', name);
@@ -4820,6 +4866,12 @@ CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.receive
 /* What sessions know of series says whether this database draws from a registry. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+
+/* Where the server has its worker id from says which databases use a registry, and which lease worker ids to others. */
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
+CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
 /* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
 DO $$
@@ -5266,7 +5318,8 @@ BEGIN
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
     -- A node that tells of more keeps nobody from the id for longer than a lease here would.
-    SELECT l.datacenter_id, l.worker_id, l.token,
+    -- Two nodes without a registry may have chosen the same one: one of them keeps it.
+    SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
     WHERE l.expires_at > clock_timestamp()

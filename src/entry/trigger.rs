@@ -38,6 +38,7 @@ trigger!(
 trigger!(generator_changed_trigger, pg_finfo_generator_changed_trigger, generator_changed_wrapper);
 trigger!(series_fill_trigger, pg_finfo_series_fill_trigger, series_fill_wrapper);
 trigger!(series_changed_trigger, pg_finfo_series_changed_trigger, series_changed_wrapper);
+trigger!(registry_changed_trigger, pg_finfo_registry_changed_trigger, registry_changed_wrapper);
 trigger!(
     keep_from_replication_trigger,
     pg_finfo_keep_from_replication_trigger,

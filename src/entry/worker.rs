@@ -26,6 +26,6 @@ pub extern "C-unwind" fn snowflake_ids_refill_worker_main(argument: pg_sys::Datu
 pub extern "C-unwind" fn snowflake_ids_lease_worker_main(argument: pg_sys::Datum) {
     worker::die_when_terminated();
     let (errand, database) = worker::number_and_database(argument);
-    let errand = if errand == 1 { Errand::Survey } else { Errand::Serve };
+    let errand = if errand == 1 { Errand::Look } else { Errand::Serve };
     lease_worker::run(errand, database);
 }

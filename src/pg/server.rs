@@ -4,6 +4,12 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Whether `pg_upgrade` has started the server.
+pub fn is_upgrading() -> bool {
+    // SAFETY: set before any process starts, and only read since.
+    unsafe { pg_sys::IsBinaryUpgrade }
+}
+
 /// Whether `shared_preload_libraries` is being loaded.
 pub fn preloading() -> bool {
     // SAFETY: a plain variable of the server, written only by the postmaster at start.

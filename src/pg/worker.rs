@@ -38,7 +38,7 @@ pub fn start_lease_worker(errand: Errand, database: u32) -> Result<DynamicBackgr
     start(
         "snowflake_ids lease worker",
         "snowflake_ids_lease_worker_main",
-        (errand == Errand::Survey).into(),
+        (errand == Errand::Look).into(),
         database,
     )
 }

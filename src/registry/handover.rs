@@ -135,7 +135,8 @@ impl NodeTables for ThisDatabase {
     }
 
     fn switch(&mut self, moves_lease: bool) -> Result<(), BoxedReport> {
-        join::switch(moves_lease)
+        join::switch(moves_lease);
+        Ok(())
     }
 
     fn identity(&mut self) -> Option<String> {
@@ -214,10 +215,7 @@ fn report(error: HandoverError<BoxedReport, BoxedReport>) -> BoxedReport {
             &server,
             &format!("this server leases its worker id from another one, for database \"{database}\""),
             "Two registries could lease the same worker id to two servers.",
-            &format!(
-                "Use that registry here, too, or set snowflake_ids.registry_database = '{database}': then \
-                 this database takes segments only from its registry."
-            ),
+            "Use that registry here, too.",
         ),
         HandoverError::Unfit { server, tag, unfit } => unfit_row(&server, &tag, unfit),
     }

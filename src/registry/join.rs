@@ -5,25 +5,26 @@ use super::session::{Checked, ask};
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
-use crate::pg::report::{raise, report};
+use crate::pg::report::{raise, report, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::place;
-use crate::shared::generator::shared;
-use crate::shared::leases::{Leases, leases};
+use crate::shared::generator::{Shared, shared};
+use crate::shared::leases::leases;
 use crate::shared::registries;
-use crate::store::tables::WORKER_LEASE;
+use crate::store::citus;
+use crate::store::registry as sites;
+use crate::store::tables::{REGISTRY_SERVER, WORKER_LEASE};
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease::Lease;
-use snowflake_ids_core::registry::lease_worker::ANY;
 use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::server::state::Identity;
-use std::cell::Cell;
-use std::sync::atomic::Ordering::Release;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
 /// when its expiry has passed. Should the transaction be rolled back, one is leased again.
@@ -46,7 +47,6 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
         Some((lease, tokens))
     });
     let Some((lease, tokens)) = given_up.map_err(hindered)? else { return Ok(()) };
-    MOVING.set(Some(ANY));
     // Ended by now: its mark is exact.
     let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout)).map_err(hindered)?;
     let Lease { datacenter, worker, .. } = lease;
@@ -68,58 +68,103 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
 /// be leased from that one from now on.
 pub fn leases_for(identity: &str) -> Checked<Option<String>> {
     let leased = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. }));
-    // Where a setting says which database it is, no other one moves it.
-    let Some(shared) = leased.filter(|_| settings::registry_database().is_empty()) else { return Ok(None) };
-    let held = issuer::change(shared, |state, _| state.held_for(server::database(), identity));
+    let Some(shared) = leased else { return Ok(None) };
+    let held = issuer::change(shared, |state, _| {
+        let held = state.held_for(server::database(), identity);
+        if held.is_none() {
+            state.moving_with = Some(identity.to_owned());
+        }
+        held
+    });
     // One that was dropped meanwhile needs no worker id.
     Ok(held.map_err(|error| Box::new(report(&error)))?.and_then(database::name))
 }
 
-/// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed; from
-/// here, if `moves_lease`.
-/// What was reserved before can't be published any more: refills are held up by the locks that the caller has.
-pub fn switch(moves_lease: bool) -> Checked<()> {
-    static HOOKS: Hooks =
-        Hooks { before_prepare: refuse_to_prepare, committed: act, ended: forget, ..Hooks::none() };
+/// Takes away what is in the buffers of this database, and again when this is committed: what was reserved before can't be
+/// published any more, as refills are held up by the locks that the caller has.
+pub fn switch(moves_lease: bool) {
     place::leave_all(server::database(), None);
-    let Some(shared) = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. })) else {
-        return Ok(());
-    };
     transaction::watch(&HOOKS);
     CHANGED.set(true);
-    let named = settings::registry_database();
-    if !moves_lease {
-        return Ok(());
-    }
-    if settings::lease_duration() > wire::MAX_LEASE {
+    if moves_lease && settings::lease_duration() > wire::MAX_LEASE {
         pgrx::notice!(
             "worker ids are leased for {} at most, though snowflake_ids.lease_duration is {}",
             human(wire::MAX_LEASE),
             human(settings::lease_duration())
         );
     }
-    if named.is_empty() || database::of_name(&named) == Some(server::database()) {
-        // Should the server end before it is acted on, the lease worker looks whether this was committed.
-        issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
-            .map_err(|error| Box::new(report(&error)))?;
-        MOVING.set(Some(server::database()));
-    } else {
-        pgrx::notice!(
-            "worker ids are still leased from database \"{named}\", which snowflake_ids.registry_database names"
-        );
-    }
-    Ok(())
 }
 
-/// Where the transaction moves the registry of worker ids to, if it does.
-static MOVING: PerProcess<Cell<Option<u32>>> = PerProcess::new(Cell::new(None));
+/// Whether this server chooses its worker id itself.
+pub fn is_alone() -> bool {
+    shared().is_some_and(|shared| shared.counts.alone.load(Relaxed))
+}
+
+/// Notes that this transaction changes whether this database draws from a registry, or is one, so that the launcher looks
+/// when it has ended. Should the server end before, the state tells.
+pub fn note_change() -> Checked<()> {
+    let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
+        return Ok(());
+    };
+    if matches!(shared.identity, Identity::Fixed { .. }) {
+        return Ok(());
+    }
+    transaction::watch(&HOOKS);
+    if *MOVING.borrow() == Moving::No {
+        MOVING.replace(Moving::Yes);
+        leases.requests.changing.fetch_add(1, AcqRel);
+    }
+    issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
+        .map_err(|error| Box::new(report(&error)))
+}
+
+/// Has a server that chose its worker id itself give it up where this database belongs to a node of a Citus cluster, whose nodes
+/// lease theirs from one registry. It may have joined since that was looked at.
+pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
+    if !is_alone() || transaction::is_parallel() || !citus::is_there() {
+        return Ok(());
+    }
+    let is_node = WORKER_LEASE.find().map(|source| source.as_owner(citus::is_worker)).transpose();
+    if !is_node.unwrap_or_else(|error| raise(spi(&error))).unwrap_or(false) {
+        return Ok(());
+    }
+    if let Some(leases) = leases() {
+        leases.requests.changed.store(server::database(), Release);
+    }
+    issuer::change(shared, |state, _| {
+        if state.alone {
+            state.lease_by(server::database(), true);
+            state.give_up();
+        }
+    })
+}
+
+static HOOKS: Hooks = Hooks {
+    before_commit: look,
+    before_prepare: refuse_to_prepare,
+    committed: act,
+    ended: forget,
+    ..Hooks::none()
+};
+
+/// Whether the transaction changes by way of which database worker ids are leased.
+#[derive(Default, PartialEq, Eq)]
+enum Moving {
+    #[default]
+    No,
+    Yes,
+    /// As it commits: this one draws from the registry of this identity.
+    To(String),
+}
+
+static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving::No));
 /// Whether it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Another session may commit it, and would not know what there is to do then. That an extension is created, the launcher finds
-/// out by itself; Citus prepares the transaction in which a new worker gets it.
+/// Another session may commit it, and would not know what there is to do then. Citus prepares the transaction in which a new worker
+/// gets the extension: that the worker belongs to a cluster, sessions find out.
 fn refuse_to_prepare() {
-    if CHANGED.get() && !WORKER_LEASE.find().is_some_and(Source::is_new) {
+    if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
             Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has changed the registry",
@@ -129,29 +174,50 @@ fn refuse_to_prepare() {
     }
 }
 
-/// What is in the state already does not count. Must not fail, so the launcher puts it right.
+/// Finds out what this is committed as.
+fn look() {
+    if *MOVING.borrow() != Moving::No {
+        let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(sites::sites)).transpose();
+        let found = transaction::with_snapshot(look).unwrap_or_else(|error| raise(spi(&error)));
+        let first = found.and_then(|sites| sites.into_iter().next());
+        MOVING.replace(first.map_or(Moving::Yes, |site| Moving::To(site.seen.identity)));
+    }
+}
+
+/// Must not fail.
 fn forget() {
     CHANGED.set(false);
-    if let (Some(_), Some(leases)) = (MOVING.take(), leases()) {
-        leases.requests.stays.store(server::database(), Release);
-        look_after(leases);
+    end(&MOVING.take());
+}
+
+/// Has the launcher look what came of it.
+fn end(moving: &Moving) {
+    if let Some(leases) = leases().filter(|_| *moving != Moving::No) {
+        leases.requests.changed.store(server::database(), Release);
+        leases.requests.changing.fetch_sub(1, AcqRel);
+        lease::call(leases);
     }
 }
 
+/// From now on the worker id that the server had chosen itself may be another node's. Must not fail: where the state cannot be
+/// written, the launcher does this in time.
 fn act() {
-    let (changed, moving) = (CHANGED.replace(false), MOVING.take());
-    if changed {
+    if CHANGED.take() {
         registries::forget(server::database());
     }
-    if let Some(leases) = leases().filter(|_| changed) {
-        if let Some(database) = moving {
-            leases.requests.moved_to.store(database, Release);
+    let moving = MOVING.take();
+    let identity = match &moving {
+        Moving::No => return,
+        Moving::Yes => None,
+        Moving::To(identity) => Some(identity.as_str()),
+    };
+    if let Some((shared, leases)) = shared().zip(leases()) {
+        // What the launcher has found out before does not count.
+        leases.requests.changed.store(server::database(), Release);
+        let left = issuer::change(shared, |state, _| state.draw_from(server::database(), identity));
+        if left.unwrap_or(false) {
+            leases.requests.ask_to_renew();
         }
-        look_after(leases);
     }
-}
-
-fn look_after(leases: &Leases) {
-    leases.requests.ask_to_renew();
-    lease::call(leases);
+    end(&moving);
 }

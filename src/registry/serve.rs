@@ -1,6 +1,7 @@
 //! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
 
-use crate::issuer;
+use crate::issuer::{self, LEASE_WAIT};
+use crate::lease;
 use crate::pg::encoding::from_utf8;
 use crate::pg::{cluster, database, server, tag};
 use crate::segment::place;
@@ -9,14 +10,14 @@ use crate::store::citus;
 use crate::store::registry as tags;
 use crate::store::segment::{self, TagTables};
 use crate::store::tables::{self, SEGMENT};
-use crate::store::worker::Rows;
+use crate::store::worker::{Rows, has_others};
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
-use snowflake_ids_core::registry::wire::{self, NoSeries, RequestBody, ResponseBody};
+use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, ResponseBody};
 use snowflake_ids_core::registry::worker_ids;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Floor, Share};
@@ -30,17 +31,37 @@ pub fn this() -> Option<wire::Registry> {
     Some(wire::Registry { identity, timeline: cluster::timeline() })
 }
 
-/// The worker ids that this registry must not lease to the server with these tokens, as this server has them itself. Notes that
-/// others have worker ids from here, too.
-pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Vec<u32> {
-    let Some((shared, this)) = shared().zip(this()) else { return Vec::new() };
-    let taken = issuer::change(shared, |state, here| {
-        let taken = state.taken_workers(here, datacenter, tokens)?;
-        state.leases_out(server::database(), &this.identity);
-        Some(taken)
+/// The worker ids that this registry must not lease to the server with these tokens, as this server has them itself. Others have
+/// worker ids from here, so that this server leases its own from here first: a standby that is promoted knows of it by the table.
+///
+/// # Errors
+/// Why it could not.
+pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
+    let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
+    let taken = || {
+        let taken = issuer::change(shared, |state, here| {
+            let taken = state.taken_workers(here, datacenter, tokens)?;
+            Some((taken, state.leases_out(here, server::database(), &this.identity)))
+        });
+        // Without its state this server issues nothing.
+        taken.ok().flatten().unwrap_or((Vec::new(), true))
+    };
+    match taken() {
+        (taken, true) => Ok(taken),
+        (_, false) => lease::ask(shared, false, LEASE_WAIT).map(|()| taken().0),
+    }
+}
+
+/// Whether this database leases worker ids to other servers.
+pub fn is_registry() -> Result<bool, SpiError> {
+    let Some((shared, this)) = shared().zip(this()) else { return Ok(false) };
+    let known = issuer::change(shared, |state, _| {
+        let is_known =
+            state.registry == Some(server::database()) && state.leases_with.as_ref() == Some(&this.identity);
+        (is_known, [state.lease.as_ref().map(|lease| lease.token), state.claim])
     });
-    // Without its state this server issues nothing.
-    taken.ok().flatten().unwrap_or_default()
+    let (is_known, own) = known.unwrap_or_default();
+    Ok(is_known || has_others(own, issuer::believed_now(shared))?)
 }
 
 /// The database by way of which this server has its worker ids together with others, where that is not this one and this one is

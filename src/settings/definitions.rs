@@ -1,7 +1,7 @@
 //! What the server is told of each setting: its name, who may set it and when, its range, and what it is for.
 
 use super::values::{
-    CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
+    CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
     MAX_BOUND_SEQUENCES, MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS,
     REGISTRY_TIMEOUT, RESERVE, SAMPLE_INTERVAL, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH,
     SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW,
@@ -57,18 +57,11 @@ fn define_identity() {
 fn define_leases() {
     let about = About {
         name: c"snowflake_ids.worker_id_policy",
-        short: c"Sets which worker id is leased.",
+        short: c"Sets which worker id is taken.",
         long: c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.",
         context: GucContext::Sighup,
     };
     guc::define_enum::<_, Unchecked>(about, &WORKER_ID_POLICY);
-    let about = About {
-        name: c"snowflake_ids.registry_database",
-        short: c"Sets the database that holds the registry of worker ids.",
-        long: c"Empty: the first in which the extension was created.",
-        context: GucContext::Sighup,
-    };
-    guc::define_text::<Unchecked>(about, &DATABASE);
     let about = About {
         name: c"snowflake_ids.lease_duration",
         short: c"Sets how far ahead a worker id is leased.",

@@ -54,7 +54,6 @@ pub(super) static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub(super) static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"auto"));
 pub(super) static WORKER_ID_POLICY: GucSetting<PolicyChoice> =
     GucSetting::<PolicyChoice>::new(PolicyChoice::Reuse);
-pub(super) static DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 pub(super) static LEASE_DURATION: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
 pub(super) static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 pub(super) static REGISTRY_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(3_000);
@@ -191,11 +190,6 @@ pub fn worker_id_policy() -> Policy {
         PolicyChoice::Disposable => Policy::Disposable,
         PolicyChoice::Queue => Policy::Queue,
     }
-}
-
-/// The database that holds the registry; empty: the first with the extension.
-pub fn registry_database() -> String {
-    text(&DATABASE)
 }
 
 /// How far ahead a worker id is leased.

@@ -17,8 +17,8 @@ pub struct Leases {
     pub answered: Condition,
     /// The lease worker's place: there is one at a time. Given out by the launcher.
     pub worker_slot: WorkerSlot,
-    /// What a look into a database found: its oid, and below it how it ranks; 0 when that was read.
-    pub survey: AtomicU64,
+    /// What a look into a database found: its `Use`, from 1; 0 when that was read.
+    pub found: AtomicU32,
     /// How many lease workers have reached their database.
     pub arrivals: AtomicU64,
     /// The database whose lock a lease worker waited for in vain when it was to connect last; else 0.

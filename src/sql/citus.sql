@@ -334,7 +334,8 @@ BEGIN
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
     -- A node that tells of more keeps nobody from the id for longer than a lease here would.
-    SELECT l.datacenter_id, l.worker_id, l.token,
+    -- Two nodes without a registry may have chosen the same one: one of them keeps it.
+    SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
     WHERE l.expires_at > clock_timestamp()

@@ -22,6 +22,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::generator::named::{GeneratorRow, MAX_NAME_BYTES, Named, NamedError};
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Field, Layout, Position};
+    use std::sync::atomic::Ordering::Relaxed;
 
     /// Fails where no generator can be of these terms.
     #[pg_extern(volatile, parallel_safe)]
@@ -124,12 +125,14 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Why this server cannot give ids of a layout; None where its node fits, as far as it has one.
+    /// Why this server cannot give ids of a layout; None where its node fits, as far as it has one, or it may choose another worker id.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
         };
-        let worker = node(shared, &shared.generator.snapshot()).map_or(0, |node| node.worker);
+        let is_chosen = shared.counts.alone.load(Relaxed);
+        let node = node(shared, &shared.generator.snapshot()).filter(|_| !is_chosen);
+        let worker = node.map_or(0, |node| node.worker);
         let fits = |field, value: u32| layout.check(field, value.into()).err();
         let misfit = fits(Field::Datacenter, datacenter).or_else(|| fits(Field::Worker, worker));
         misfit.map(|error| error.to_string())

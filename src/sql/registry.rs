@@ -100,7 +100,16 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
         return Err(leases_elsewhere(&database));
     }
     let longest = settings::lease_duration() + settings::max_clock_skew();
-    let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
+    let mut failed = None;
+    let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, |datacenter, tokens| {
+        serve::taken_workers(datacenter, tokens).unwrap_or_else(|error| {
+            failed = Some(error);
+            Vec::new()
+        })
+    });
+    if let Some(error) = failed {
+        return Err(report(&error));
+    }
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))
@@ -152,7 +161,7 @@ mod snowflake_ids_internal {
     use crate::pg::tag::{self, TagArg};
     use crate::pg::text::Text;
     use crate::pg::time;
-    use crate::registry::{handover, seeded};
+    use crate::registry::{handover, join, seeded};
     use crate::segment::error::SegmentError;
     use crate::segment::own;
     use crate::shared::registries;
@@ -161,7 +170,7 @@ mod snowflake_ids_internal {
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{PgSqlErrorCode, WhoAllocated, function_name};
+    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::UnixMicros;
     use snowflake_ids_core::error::excerpt;
     use snowflake_ids_core::registry::error::Unregistered;
@@ -233,6 +242,19 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
         Ok(row.filter(|_| false))
     }
 
+    /// Has the server look whether this database draws worker ids from a registry, or leases some to others, when the transaction ends.
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
+    fn registry_changed<'a>(
+        trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        // What a registry leases is no news.
+        if trigger.relation()?.name() == "registry_server" || join::is_alone() {
+            join::note_change().unwrap_or_else(|report| raise(*report));
+        }
+        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+    }
+
     fn cannot_truncate(table: &str) -> ErrorReport {
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -295,6 +317,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,
         snowflake_ids_internal::keep_from_replication,
+        snowflake_ids_internal::registry_changed,
         "generators",
         "series",
         "segments",

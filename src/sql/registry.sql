@@ -33,7 +33,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'worker_chosen', 'registry_server', 'received', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_applied', name);
@@ -72,6 +72,12 @@ CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.receive
 /* What sessions know of series says whether this database draws from a registry. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+
+/* Where the server has its worker id from says which databases use a registry, and which lease worker ids to others. */
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
+CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
 /* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
 DO $$

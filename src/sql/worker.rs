@@ -1,18 +1,22 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
+use crate::issuer::{self, LEASE_WAIT};
+use crate::lease;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
 use crate::store::registry;
-use crate::store::tables::WORKER_LEASE;
-use crate::{issuer, settings};
+use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
+use crate::store::worker::note_chosen;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::lease::Lease;
+use snowflake_ids_core::server::state::{Chosen, Identity};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -23,10 +27,7 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     {
         return Err(at_registry(&site.server));
     }
-    let named = settings::registry_database();
-    let registry =
-        if named.is_empty() { shared.counts.registry().and_then(database::name) } else { Some(named) };
-    match registry {
+    match shared.counts.registry().and_then(database::name) {
         Some(registry) if database::of_name(&registry) != Some(server::database()) => {
             Err(elsewhere(&registry))
         }
@@ -65,16 +66,52 @@ fn worker_give_up(
     time::to_sql(end).map(Some)
 }
 
-/// This server's lease of a worker id, in JSON; null where it has none.
+/// Has this server choose another worker id than this one, if that is its own and there is no registry; whether it is.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> Result<bool, ErrorReport> {
+    let (shared, given) = (ready()?, datacenter_id.zip(worker_id));
+    let now = issuer::believed_now(shared);
+    let taken = issuer::change(shared, |state, here| {
+        let own = state.lease.as_ref().filter(|lease| state.alone && lease.is_chosen())?;
+        let is_own = given == Some((own.datacenter.cast_signed(), own.worker.cast_signed()));
+        let taken = if is_own { state.take_another(here, now) } else { None }?;
+        Some(if taken { None } else { Some(state.none_free(here)) })
+    });
+    match taken.map_err(|error| report(&error))? {
+        Some(Some(none)) => Err(report(&none)),
+        taken => Ok(taken.is_some()),
+    }
+}
+
+/// This server's lease of a worker id, in JSON; null where it has none. One that it chose itself ends in the year 9998.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_held() -> Result<Option<String>, ErrorReport> {
     let Some(shared) = shared() else { return Ok(None) };
-    let lease = issuer::change(shared, |state, _| state.lease.clone()).map_err(|error| report(&error))?;
-    Ok(lease.map(|Lease { datacenter, worker, token, expiry, .. }| {
+    let lease = issuer::change(shared, |state, _| state.lease.clone());
+    Ok(lease.map_err(|error| report(&error))?.map(|Lease { datacenter, worker, token, expiry, .. }| {
         format!(
             r#"{{"datacenter_id": {datacenter}, "worker_id": {worker}, "token": {token}, "expires_at": "{expiry}"}}"#
         )
     }))
+}
+
+/// Notes in a table which worker id this server chose first, if it has: for standbys that are promoted and know nothing else of it.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn worker_note_chosen() -> Result<(), ErrorReport> {
+    let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };
+    let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
+    if !shared.counts.alone.load(Relaxed) && shared.counts.registry().is_none() {
+        // The server has just started. Where it does not find one out in time, it chooses one that the table need not know of.
+        drop(lease::ask(shared, false, LEASE_WAIT));
+    }
+    let chosen = issuer::change(shared, |state, here| {
+        let (system_identifier, home) = (here.system_identifier, here.home.identity.clone());
+        state.first.map(|first| Chosen { datacenter, first, home, system_identifier })
+    });
+    let Some((chosen, source)) = chosen.map_err(|error| report(&error))?.zip(WORKER_CHOSEN.find()) else {
+        return Ok(());
+    };
+    source.as_owner(|| note_chosen(&chosen)).map_err(|error| spi(&error))
 }
 
 fn ready() -> Result<&'static Shared, ErrorReport> {
@@ -108,5 +145,13 @@ fn elsewhere(registry: &str) -> ErrorReport {
 extension_sql_file!(
     "worker.sql",
     name = "workers",
-    requires = [worker_check_registry, worker_give_up, worker_held, "status_view", "segments"]
+    requires = [
+        worker_check_registry,
+        worker_give_up,
+        worker_held,
+        worker_choose_another,
+        worker_note_chosen,
+        "status_view",
+        "segments"
+    ]
 );

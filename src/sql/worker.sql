@@ -30,6 +30,22 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
     'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
+/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
+   without a copy of the file knows this much. */
+CREATE TABLE snowflake_ids.worker_chosen (
+    datacenter_id     integer     NOT NULL,
+    worker_id         integer     NOT NULL,
+    system_identifier bigint      NOT NULL,
+    timeline          integer     NOT NULL,
+    home              text        NOT NULL,
+    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+SELECT snowflake_ids_internal.worker_note_chosen();
+
 CREATE FUNCTION snowflake_ids.worker_release(
     worker_id      integer,
     datacenter_id  integer DEFAULT NULL,
@@ -51,7 +67,9 @@ BEGIN
     datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
     SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
+        RETURN;
+    ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',

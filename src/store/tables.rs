@@ -74,6 +74,9 @@ pub static SERIES_PRIVILEGE: Table = Table::new(
 /// The registry of worker ids.
 pub static WORKER_LEASE: Table = Table::new(c"worker_lease", &[]);
 
+/// Worker ids that servers had chosen themselves when the extension was created.
+pub static WORKER_CHOSEN: Table = Table::new(c"worker_chosen", &[]);
+
 /// The registries that this database draws from.
 pub static REGISTRY_SERVER: Table = Table::new(
     c"registry_server",

@@ -15,6 +15,7 @@ use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
 use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
+use snowflake_ids_core::server::state::{Chosen, First};
 
 /// The types of what [`arguments`] gives.
 macro_rules! entry_types {
@@ -104,6 +105,52 @@ static HELD: Statement = Statement::new(
          AND NOT coalesce(token IN ($8, $9), false)",
     &[INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID, INT4OID, TEXTOID, INT8OID, INT8OID],
 );
+
+static OTHERS: Statement = Statement::new(
+    "SELECT FROM snowflake_ids.worker_lease
+     WHERE expires_at > $1 AND (token IS NULL OR token IS DISTINCT FROM $2 AND token IS DISTINCT FROM $3) LIMIT 1",
+    &[TIMESTAMPTZOID, INT8OID, INT8OID],
+);
+
+/// Whether some server has a lease of a worker id, or had one that has not ended, but for the one with these tokens.
+pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiError> {
+    Ok(OTHERS.first(&[stamp(now).into(), own[0].into(), own[1].into()], |_| Ok(()))?.is_some())
+}
+
+static CHOSEN: Statement = Statement::new(
+    "SELECT worker_id, datacenter_id, timeline, home, system_identifier FROM snowflake_ids.worker_chosen ORDER BY timeline, chosen_at",
+    &[],
+);
+
+static NOTE_CHOSEN: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.worker_chosen (datacenter_id, worker_id, system_identifier, timeline, home) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT DO NOTHING",
+    &[INT4OID, INT4OID, INT8OID, INT4OID, TEXTOID],
+);
+
+/// The worker ids that servers of this cluster, or of one that it was upgraded from, had chosen first when the extension was created.
+pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
+    CHOSEN.all(&[], |row| {
+        let [datacenter, timeline] =
+            [row.get::<i32>(2)?, row.get::<i32>(3)?].map(|value| value.unwrap_or(1).cast_unsigned());
+        let first = First { worker: worker_of(row)?.unwrap_or_default(), timeline };
+        let home = row.get::<String>(4)?.unwrap_or_default();
+        let system_identifier = row.get::<i64>(5)?.unwrap_or_default().cast_unsigned();
+        Ok(Chosen { datacenter, first, home, system_identifier })
+    })
+}
+
+/// Notes which one this server had, for standbys that are promoted and know nothing else of it.
+pub fn note_chosen(chosen: &Chosen) -> Result<(), SpiError> {
+    let Chosen { datacenter, first, home, system_identifier } = chosen;
+    NOTE_CHOSEN.run(&[
+        number(*datacenter),
+        number(first.worker),
+        system_identifier.cast_signed().into(),
+        number(first.timeline),
+        home.clone().into(),
+    ])
+}
 
 /// The table of this database, with the rights of its owner, in the transaction that there is. SQL errors are thrown.
 pub struct Rows;

@@ -25,7 +25,8 @@ const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 /// Runs until the server stops.
 pub fn run() {
     let Some(segments) = segments() else { return };
-    if !segments.launcher.enter() {
+    // What pg_upgrade starts is not in use yet.
+    if server::is_upgrading() || !segments.launcher.enter() {
         return;
     }
     worker::on_exit(|| {

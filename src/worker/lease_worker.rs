@@ -9,15 +9,13 @@ use crate::issuer::issuer;
 use crate::lease;
 use crate::pg::clock::uptime;
 use crate::pg::wait::Event;
-use crate::pg::{server, worker};
+use crate::pg::worker;
 use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases, leases};
-use crate::store::registry as sites;
-use crate::store::tables::{self, SEGMENT};
 use host::LeaseServer;
 use link::Link;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
-use snowflake_ids_core::registry::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_launch::{Errand, Use};
 use snowflake_ids_core::registry::lease_worker::{LeaseWorker, Round};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Release};
@@ -35,7 +33,7 @@ pub fn run(errand: Errand, database: u32) {
     connect(leases, database);
     leases.arrivals.fetch_add(1, AcqRel);
     match errand {
-        Errand::Survey => report(leases, worker::transaction(rank).ok().flatten()),
+        Errand::Look => report(leases, Link::default().look()),
         Errand::Serve => serve(shared, leases),
     }
 }
@@ -61,17 +59,9 @@ fn go() {
     lease::call(leases);
 }
 
-/// How this database ranks among those that may be the registry. None where the extension is not here.
-fn rank() -> Option<u32> {
-    let extension = tables::extension()?;
-    let uses = SEGMENT.find().map(|source| source.as_owner(sites::in_use)).transpose();
-    Some(if matches!(uses, Ok(Some(true))) { 1 } else { extension })
-}
-
-/// Tells the launcher how this database ranks.
-fn report(leases: &Leases, rank: Option<u32>) {
-    let found = u64::from(server::database()) << 32 | u64::from(rank.unwrap_or(0));
-    leases.survey.store(found, Release);
+/// Tells the launcher what this database is to worker ids; nothing where that is not known.
+fn report(leases: &Leases, found: Option<Use>) {
+    leases.found.store(found.map_or(0, |found| 1 + found as u32), Release);
 }
 
 fn serve(shared: &'static Shared, leases: &'static Leases) {
@@ -84,7 +74,7 @@ fn serve(shared: &'static Shared, leases: &'static Leases) {
             Round::Idle if leases.worker_slot.is_dismissed() => return,
             Round::Idle if rest(Event::LeaseWorker, last_work) => {}
             Round::Idle | Round::Elsewhere => return,
-            Round::Nowhere => return report(leases, None),
+            Round::Nowhere => return report(leases, Some(Use::None)),
         }
     }
 }

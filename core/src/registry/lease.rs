@@ -31,9 +31,9 @@ pub struct Lease {
     /// The instant before whose tick positions of any layout may be another holder's; None where `start` alone tells.
     #[serde(default)]
     pub since: Option<UnixMicros>,
-    /// Ids before this instant may be issued.
+    /// Ids before this instant may be issued; [`Self::NO_END`] where the server chose it.
     pub expiry: UnixMicros,
-    /// Where it was leased from; None: the server's own registry.
+    /// Where it was leased from; None: this server.
     #[serde(default)]
     pub origin: Option<Origin>,
 }
@@ -71,6 +71,20 @@ pub struct Holder {
 }
 
 impl Lease {
+    /// The end of the year 9998: the expiry of a worker id that a server without a registry has chosen.
+    pub const NO_END: UnixMicros = UnixMicros(253_370_764_799_999_999);
+
+    /// A worker id that a server without a registry has chosen. By the token a registry knows it that it comes to later.
+    pub fn chosen(datacenter: u32, worker: u32, token: i64) -> Self {
+        let (start, since, expiry, origin) = (Position::ZERO, None, Self::NO_END, None);
+        Self { datacenter, worker, token, start, since, expiry, origin }
+    }
+
+    /// Whether it is one, and no registry knows of it.
+    pub fn is_chosen(&self) -> bool {
+        self.expiry == Self::NO_END
+    }
+
     /// Whether a node is this one's worker.
     pub fn is_of(&self, node: Node) -> bool {
         (node.datacenter, node.worker) == (self.datacenter, self.worker)
@@ -316,10 +330,20 @@ impl Preferred {
     /// limit the layouts set that are in use there. Within it, servers that were promoted side by side begin at different
     /// places, as their homes tell them apart.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
+        Self::in_share(
+            scatter(system_identifier).wrapping_add(timeline.into()),
+            system_identifier,
+            home,
+            capacity,
+        )
+    }
+
+    /// The same in a share by its number, which may be higher than there are.
+    pub fn in_share(share: u64, system_identifier: u64, home: &str, capacity: u32) -> Self {
         let shares = Self::shares(capacity);
         let of_share = u64::from((capacity / shares).max(1));
         let scattered = scatter(system_identifier);
-        let share = scattered.wrapping_add(timeline.into()) % u64::from(shares);
+        let share = share % u64::from(shares);
         let within = (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % of_share;
         let worker = u32::try_from(share + within * u64::from(shares)).unwrap_or(0);
         Self { worker, shares, only: shares > 1, first: None }
@@ -348,9 +372,10 @@ impl Preferred {
         (begin, begin + length)
     }
 
-    /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
-    pub fn of_copy(home: &str, capacity: u32) -> Self {
-        Self::from(crc32fast::hash(home.as_bytes()) % capacity.max(1))
+    /// In a cluster, any, as its home tells a server apart from copies.
+    pub fn of_home(system_identifier: u64, home: &str, capacity: u32) -> Self {
+        let scattered = scatter(system_identifier ^ u64::from(crc32fast::hash(home.as_bytes())));
+        Self::from(u32::try_from(scattered % u64::from(capacity.max(1))).unwrap_or(0))
     }
 
     /// From one on, and around.
@@ -358,7 +383,8 @@ impl Preferred {
         Self { worker, shares: 1, only: false, first: None }
     }
 
-    fn shares(capacity: u32) -> u32 {
+    /// Into how many shares so many worker ids are divided.
+    pub fn shares(capacity: u32) -> u32 {
         if capacity < Self::FEW { 1 } else { Self::SHARES }
     }
 

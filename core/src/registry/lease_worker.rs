@@ -13,7 +13,7 @@ mod worker;
 
 pub use error::{LeaseStepError, LinkError};
 pub use host::{Doubt, LeaseEvent, LeaseHost, LeaseLink, LeaseSettings, Other, RegistryPlace};
-pub use requests::{ANY, LeaseRequests};
+pub use requests::LeaseRequests;
 pub use worker::LeaseWorker;
 
 use crate::clock::UnixMicros;
@@ -76,18 +76,14 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 
     /// Does what is to be done about the lease, all of it. Err: not here.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
-        let this = self.host.database();
-        let moved_to = self.requests.moved_to.load(Acquire);
-        if moved_to != 0 && moved_to != this {
+        if self.state.shared().counts.registry() != Some(self.host.database()) {
             return Err(Round::Elsewhere);
         }
         for attempt in 1..=ATTEMPTS {
             let again = |conflict| conflict && attempt < ATTEMPTS;
             self.other = match self.link.find() {
-                Ok(RegistryPlace::Here) if self.goes_back() => return Err(Round::Elsewhere),
                 Ok(RegistryPlace::Here) => None,
                 Ok(RegistryPlace::On(other)) => Some(other),
-                Ok(RegistryPlace::Elsewhere) => return Err(Round::Elsewhere),
                 Ok(RegistryPlace::Nowhere) => return Err(Round::Nowhere),
                 Err(error) if again(error.is_conflict()) => continue,
                 Err(error) => return Ok(Err(error.explain())),
@@ -103,20 +99,6 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             "The row of the worker id in snowflake_ids.worker_lease changes all the time.",
             "Find out what writes to that table.",
         )))
-    }
-
-    /// Whether a transaction that was rolled back had made this database the registry, and the server ended before it could
-    /// take that back.
-    fn goes_back(&mut self) -> bool {
-        let this = Some(self.host.database());
-        let back = self.state.change(|state, _| {
-            let moved = state.moving_to == this && state.registry.is_some() && state.registry != this;
-            state.moving_to = state.moving_to.filter(|_| !moved);
-            state.registry.filter(|_| moved)
-        });
-        let Ok(Some(registry)) = back else { return false };
-        self.requests.moved_to.store(registry, Release);
-        true
     }
 
     /// Does what is most urgent.
@@ -140,6 +122,10 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         let (issuer, requests, other, host) = (&self.state, self.requests, &self.other, &mut self.host);
         issuer.change(|state, here| {
             let Identity::Leased { datacenter } = here.identity else { return LeaseJob::Nothing };
+            // One that it chose itself may be another node's by the registry.
+            if shared && state.lease.as_ref().is_some_and(Lease::is_chosen) {
+                state.leave_former();
+            }
             // By now the state lock is held, which may have taken a while.
             let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared().era());
@@ -148,10 +134,15 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             let limit = state.worker_limit(&here.layout, now);
             let plan = |state: &State, lease: Option<Lease>, usable_at, entry| {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
+                let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker);
+                let mut except = state.blocked_workers(&here.layout, datacenter, usable_at);
+                // It issues under that one now.
+                except.retain(|worker| behind || Some(*worker) != chosen);
+                let kept =
+                    known.filter(|known| (shared || known.is_chosen()) && !behind).map(|known| known.worker);
                 Plan {
-                    except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                    choice: acquire::WorkerRange::within(limit, state, here, settings.policy, shared)
-                        .beginning_with(known.filter(|_| shared && !behind).map(|known| known.worker)),
+                    except,
+                    choice: acquire::WorkerRange::within(limit, &here.layout, kept),
                     may_widen: lease.is_none() || behind,
                     token: known.map(|known| known.token),
                     former: known
@@ -164,7 +155,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 }
             };
             match state.lease.clone() {
-                Some(lease) if is_of(&lease, other.as_ref()) && !behind => {
+                Some(lease) if is_of(&lease, other.as_ref()) && !lease.is_chosen() && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
                     // Ids may run ahead of the clock, and come to the expiry long before it does.
@@ -273,13 +264,13 @@ fn entry(
     now: UnixMicros,
     next: Option<Position>,
     duration: Duration,
-    host: &mut impl LeaseHost,
+    host: &impl LeaseHost,
 ) -> Entry {
     // Ids ahead of the clock are no reason for others to doubt theirs.
     let latest = if holds(Guard::LastBounded) { now } else { UnixMicros(i64::MAX) };
     Entry {
         datacenter,
-        token: claim(state, host),
+        token: claim(state, here),
         duration,
         now,
         last: next.map(|next| here.layout.instant_of(next).min(latest)),
@@ -295,8 +286,8 @@ fn entry(
 }
 
 /// The token to write into the registry. One that was not answered may be there already.
-fn claim(state: &mut State, host: &mut impl LeaseHost) -> i64 {
-    let claim = state.claim.filter(|_| holds(Guard::KeepClaim)).unwrap_or_else(|| host.token());
+fn claim(state: &mut State, here: &Here) -> i64 {
+    let claim = state.claim.filter(|_| holds(Guard::KeepClaim)).unwrap_or(here.token);
     state.claim = Some(claim).filter(|_| holds(Guard::ClaimFirst));
     claim
 }

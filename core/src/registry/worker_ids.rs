@@ -189,7 +189,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
             }
             None => Some(Leased::None(match wary_until {
                 Some(until) => wary(until),
-                None => none_free(rows, wish, preferred, now)?,
+                None => none_free(rows, wish, now)?,
             })),
         };
         let Some(leased) = leased else { continue };
@@ -309,7 +309,6 @@ pub fn release<R: WorkerRows>(
 fn none_free<R: WorkerRows>(
     rows: &mut R,
     wish: &LeaseRequest,
-    preferred: Preferred,
     now: UnixMicros,
 ) -> Result<LeaseError, R::Error> {
     let (datacenter, capacity) = (wish.entry.datacenter, wish.capacity);
@@ -317,21 +316,6 @@ fn none_free<R: WorkerRows>(
     let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
                     choose a snowflake_ids.layout with more worker bits.";
     let more = |count: usize| if count < LISTED { "" } else { ", ..." };
-    if preferred.only {
-        let (share, shares) = (preferred.share(), preferred.shares);
-        let usable: Vec<String> =
-            preferred.of_share(capacity).take(LISTED).map(|worker| worker.to_string()).collect();
-        let few = format!(
-            "This server, whose registry is its own, may use those that leave {share} when divided by {shares}"
-        );
-        if usable.is_empty() {
-            detail = format!("{detail} {few}, and none of these does.");
-            hint = "Use layouts with more worker bits, or set snowflake_ids.worker_id to a number that no other server \
-                    has.";
-        } else {
-            detail = format!("{detail} {few}: {}{}.", usable.join(", "), more(usable.len()));
-        }
-    }
     if wish.policy == Policy::Disposable {
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
         hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \

@@ -142,12 +142,16 @@ impl<H: Host> Issuer<'_, H> {
         left.saturating_sub(LEAD)
     }
 
-    /// Takes up a stored state as soon as the server runs: what it says of a promotion is known best now, and errors are
-    /// in the log before a session needs an id.
+    /// Takes up the state as soon as the server runs: what it says of a promotion is known best now, and errors are in the
+    /// log before a session needs an id. Writes the first one, by which copies of this server are known.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
-        if self.read()?.is_some() {
-            self.open(&mut issuing)?;
+        let is_first = self.read()?.is_none();
+        let mut state = self.open(&mut issuing)?;
+        if is_first {
+            self.believe(&mut state);
+            self.write(&state)?;
+            self.publish(&state);
         }
         Ok(())
     }
@@ -199,15 +203,37 @@ impl<H: Host> Issuer<'_, H> {
         Ok(true)
     }
 
+    /// Has another worker id issue, for the same reason, where the server chooses it itself; None where it does not. Else whether
+    /// there was one.
+    pub fn take_another(&self, seat: Seat, era: u64) -> Result<Option<bool>, IssuerError> {
+        let now = self.believed_now();
+        let taken = self.change_of(|issuing, state, here| {
+            match self.counter_at(issuing, seat) {
+                Some(counter) if counter.generator.era() == era => state.take_another(here, now),
+                // Another process was faster.
+                _ => state.alone.then_some(true),
+            }
+        })?;
+        if taken == Some(true) {
+            self.shared.counts.switches.fetch_add(1, Relaxed);
+        }
+        Ok(taken)
+    }
+
     /// Changes the state, durably. A term of a node that is not to issue any more is ended.
     ///
     /// # Errors
     /// [`IssuerError`], and nothing was changed.
     pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
+        self.change_of(|_, state, here| change(state, here))
+    }
+
+    fn change_of<T>(&self, change: impl FnOnce(&Issuing, &mut State, &Here) -> T) -> Result<T, IssuerError> {
         let mut issuing = self.host.lock();
         let mut state = self.open(&mut issuing)?;
         let before = state.clone();
-        let done = change(&mut state, &self.here(&issuing)?);
+        let here = self.here(&issuing)?;
+        let done = change(&issuing, &mut state, &here);
         for counter in self.counters(&issuing) {
             if state.node_in(&counter.layout) != issuing.node_at(counter.place) {
                 end(&mut issuing, &mut state, &counter);
@@ -272,8 +298,8 @@ impl<H: Host> Issuer<'_, H> {
     ) -> Result<Option<Step<'c>>, IssuerError> {
         let Counter { layout, generator, place } = counter;
         let settings = self.host.settings();
-        let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
         self.check_room(state, &layout)?;
+        let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
         let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
         let begun = issuing.node_at(place) == Some(node);
         let end = layout.end_position();

@@ -5,6 +5,7 @@
 //! the mark, and clock steps and crashes need no special case. What follows are pure transitions of the state;
 //! the shell keeps it in a file, and writes it before it acts on it.
 
+mod chosen;
 mod data_directory;
 mod error;
 mod file;
@@ -20,4 +21,4 @@ pub use error::StateError;
 pub use file::FILE;
 pub use marks::{Mark, Marks};
 pub use others::{MAX_PLACES, OtherLayout, Others};
-pub use stored::{Here, Identity, State};
+pub use stored::{Chosen, First, Here, Identity, State};

@@ -166,6 +166,10 @@ impl Host for &Server<'_> {
         }
     }
 
+    fn token(&self) -> i64 {
+        21
+    }
+
     fn database(&self) -> u32 {
         self.database.get()
     }

@@ -1,33 +1,29 @@
-//! The databases of a server, one of which holds the registry; and the launcher's part in leases, as it ships: it looks for that
-//! database, and starts a lease worker there.
+//! The databases of a server, one of which may draw from a registry; and the launcher's part in leases, as it ships: it looks for
+//! that database, and starts a lease worker there.
 
 use super::event::Event;
 use super::host::Host;
 use super::lease_worker::renew;
 use super::registry::Registry;
 use snowflake_ids_core::registry::lease_launch::{
-    Action, Databases, End, Ended, Errand, Launch, Move, Named, Renewal,
+    Action, Changes, Databases, End, Errand, Known, Launch, Renewal, Use,
 };
-use snowflake_ids_core::registry::lease_worker::{ANY, LeaseHost};
+use snowflake_ids_core::registry::lease_worker::LeaseHost;
 use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::server::issuer::Issuer;
-use std::cell::Cell;
+use snowflake_ids_core::server::state::Chosen;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A database; its oid is its place among those of its server, from 1 on.
 pub struct Database {
-    pub registry: Rc<Registry>,
-    /// How it ranks among those that may be the registry; None: the extension is not there.
-    pub rank: Cell<Option<u32>>,
-}
-
-impl Database {
-    /// The extension is dropped, or created anew.
-    pub fn set_rank(&self, rank: Option<u32>) {
-        self.registry.clear();
-        self.rank.set(rank);
-    }
+    /// Whether it draws worker ids from the registry that servers share.
+    pub draws: bool,
+    /// The registry that it is, if it leases some to others.
+    pub registry: RefCell<Option<Rc<Registry>>>,
+    /// The table of worker ids that were chosen first, once the extension is there.
+    pub chosen: RefCell<Option<Vec<Chosen>>>,
 }
 
 /// The place for a lease worker among the processes of a server.
@@ -43,9 +39,9 @@ pub struct LeaseSlot {
 }
 
 impl LeaseSlot {
-    /// Tells how the database ranks.
-    pub fn report(&self, rank: Option<u32>) {
-        self.reached.set(Some(End { arrived: true, report: Some(rank) }));
+    /// Tells what the database is.
+    pub fn report(&self, found: Use) {
+        self.reached.set(Some(End { arrived: true, found: Some(found) }));
     }
 
     pub fn end(&self) {
@@ -66,24 +62,18 @@ impl Leases {
         let (slot, requests, uptime) = (&host.live.slot, &host.live.requests, host.uptime());
         if slot.ended.take() {
             slot.database.set(0);
-            let end = slot.reached.take().unwrap_or(End { arrived: false, report: None });
-            match self.launch.ended(end, host, uptime) {
-                Ended::Fine | Ended::OutOfReach(_) => {}
-                Ended::Refuse(_) => refuse(host),
-                Ended::Move(database) => {
-                    requests.moved_to.store(database, Release);
-                    requests.ask_to_renew();
-                }
-            }
+            let end = slot.reached.take().unwrap_or(End { arrived: false, found: None });
+            self.launch.ended(end, host, uptime);
         }
         renew(host, issuer, &mut self.renewal);
-        let moved = || match requests.moved_to.swap(0, AcqRel) {
-            0 => None,
-            ANY => Some(Move::Anywhere),
-            database => Some(Move::To(database)),
+        let counts = &host.live.shared.counts;
+        let known = match counts.registry() {
+            Some(database) => Known::By(database),
+            None if counts.alone.load(Relaxed) => Known::Alone,
+            None => Known::Nothing,
         };
         let pending = requests.request.pending().is_some();
-        match self.launch.next(pending, slot.database.get() == 0, moved, host, uptime) {
+        match self.launch.next(pending, slot.database.get() == 0, known, Changes::default(), host, uptime) {
             Action::Start(errand, database) => {
                 slot.database.set(database);
                 host.sim.note(|| format!("server {}: {errand:?} in {database}", host.server.number));
@@ -91,23 +81,25 @@ impl Leases {
                 let start = Event::LeaseWorker { server, incarnation, errand, database };
                 host.send(host.sim.chance.between(1, 100_000), start);
             }
-            Action::Refuse(_) => refuse(host),
-            Action::Wait(_) => {}
+            Action::Note(Some(database)) => {
+                if host.note(issuer.change(|state, _| state.lease_by(database, false))).is_some() {
+                    requests.ask_to_renew();
+                }
+            }
+            Action::Note(None) => _ = host.note(issuer.change(|state, here| state.be_alone(here, false))),
+            Action::Answer => {
+                let none = host.note(issuer.change(|state, here| state.no_worker(here))).flatten();
+                if let Some(ticket) = requests.request.pending() {
+                    let answer = if none.is_none() { Answer::Supplied } else { Answer::Exhausted };
+                    requests.request.answer(ticket, answer);
+                }
+            }
+            Action::OutOfReach(_) | Action::Wait(_) => {}
         }
     }
 }
 
-fn refuse(host: &Host<'_>) {
-    if let Some(ticket) = host.live.requests.request.pending() {
-        host.live.requests.request.answer(ticket, Answer::Exhausted);
-    }
-}
-
 impl Databases for Host<'_> {
-    fn named(&self) -> Named {
-        self.server.named.get()
-    }
-
     fn all(&self) -> Vec<u32> {
         (1..=u32::try_from(self.server.databases.len()).unwrap()).collect()
     }
@@ -115,16 +107,45 @@ impl Databases for Host<'_> {
     fn may_be_used(&self, database: u32) -> bool {
         self.all().contains(&database)
     }
-
-    fn remembered(&self) -> Option<u32> {
-        let counts = &self.live.shared.counts;
-        counts.moving_to().or_else(|| counts.registry())
-    }
 }
 
 impl Host<'_> {
     pub fn database(&self, oid: u32) -> &Database {
         &self.server.databases[oid as usize - 1]
+    }
+
+    /// Looks into a database.
+    fn look(&self, oid: u32) {
+        let database = self.database(oid);
+        let chosen = database.chosen.borrow().clone();
+        if let Some(chosen) = chosen {
+            let noted = self.issuer().change(|state, here| state.note_chosen(here, &chosen));
+            if self.note(noted).is_none() {
+                return;
+            }
+        }
+        self.live.slot.report(match database.draws {
+            true => Use::Node,
+            false if database.registry.borrow().is_some() => Use::Registry,
+            false => Use::None,
+        });
+    }
+
+    /// Creates the extension, without which there are no ids; whether it is there.
+    pub fn install(&self) -> bool {
+        let chosen = &self.database(1).chosen;
+        if chosen.borrow().is_some() || !self.server.alone {
+            return true;
+        }
+        let state = self.issuer().change(|state, here| {
+            let (system_identifier, home) = (here.system_identifier, here.home.identity.clone());
+            let chosen = |first| Chosen { datacenter: 0, first, home, system_identifier };
+            state.lease.is_some().then(|| state.first.map(chosen))
+        });
+        if let Some(first) = self.note(state).flatten() {
+            chosen.replace(Some(first.into_iter().collect()));
+        }
+        chosen.borrow().is_some()
     }
 }
 
@@ -133,10 +154,10 @@ pub fn run(host: &Host<'_>, errand: Errand, database: u32, serve: impl FnOnce())
     let slot = &host.live.slot;
     // Now and then it does not get into the database.
     if !host.sim.happens_once_in(10) {
-        slot.reached.set(Some(End { arrived: true, report: None }));
+        slot.reached.set(Some(End { arrived: true, found: None }));
         host.call();
         match errand {
-            Errand::Survey => slot.report(host.database(database).rank.get()),
+            Errand::Look => host.look(database),
             Errand::Serve => serve(),
         }
     }

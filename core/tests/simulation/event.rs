@@ -13,7 +13,7 @@ pub enum Scope {
     Shared,
     /// The same, with hardly more worker ids than servers.
     Tight,
-    /// Each server's own.
+    /// Each server chooses its own.
     Alone,
     /// Numbers that an operator chose.
     Numbers,

@@ -2,10 +2,9 @@
 
 use super::disk::{Disk, File};
 use super::event::{Event, Scope};
-use super::registry::Dump;
 use super::server::{EXPIRY, FORMER, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
-use snowflake_ids_core::registry::lease_launch::Named;
+use snowflake_ids_core::server::state::Chosen;
 use snowflake_ids_core::{ClockRollback, Layout, Position, UnixMicros};
 use std::rc::Rc;
 
@@ -30,10 +29,9 @@ pub enum Fault {
     RegistryClock,
     RegistryAnew,
     Settings,
-    Databases,
 }
 
-pub const FAULTS: [Fault; 17] = [
+pub const FAULTS: [Fault; 16] = [
     Fault::Kill,
     Fault::Stop,
     Fault::Reboot,
@@ -50,7 +48,6 @@ pub const FAULTS: [Fault; 17] = [
     Fault::RegistryClock,
     Fault::RegistryAnew,
     Fault::Settings,
-    Fault::Databases,
 ];
 
 /// How often each kind has happened.
@@ -74,7 +71,8 @@ impl Faults {
 pub struct Backup {
     pub at: i64,
     pub disk: Disk,
-    pub registries: Vec<Dump>,
+    /// The table of worker ids that were chosen.
+    pub chosen: Option<Vec<Chosen>>,
     pub last_commit: Option<UnixMicros>,
     /// The highest position that was issued.
     pub highest: Position,
@@ -163,23 +161,7 @@ impl World {
                 this.rollback.set(self.chance.one_of(&rollbacks));
                 true
             }
-            Fault::Databases => self.move_registry(server),
         }
-    }
-
-    /// The extension is dropped in a database or created there, or a setting names the registry.
-    fn move_registry(&self, server: usize) -> bool {
-        let this = &self.servers[server];
-        let database = self.chance.below(this.databases.len());
-        let oid = u32::try_from(database).unwrap() + 1;
-        match self.chance.below(3) {
-            _ if !this.alone => return false,
-            0 => this.databases[database].set_rank(None),
-            1 => this.databases[database].set_rank(Some(self.rank())),
-            _ => this.named.set(self.chance.one_of(&[Named::None, Named::Missing, Named::Database(oid)])),
-        }
-        this.registry_moved.set(true);
-        true
     }
 
     /// The wall clock is stepped.
@@ -199,7 +181,7 @@ impl World {
         let backup = Backup {
             at: self.now(),
             disk: this.disk.borrow().clone(),
-            registries: this.dump(),
+            chosen: this.chosen(),
             last_commit: this.last_commit.get(),
             highest: this.highest.get(),
         };
@@ -233,7 +215,7 @@ impl World {
     /// A standby is promoted: its file is of an earlier moment than what it has replayed, and its primary goes on.
     pub fn fail_over(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
-        // A copy beside a registry of its own, and its standby, have no shares of worker ids.
+        // A copy, and its standby, have no shares of worker ids.
         let of_copy = !this.of_original.borrow().is_empty();
         let refuses = matches!(self.scope, Scope::Numbers | Scope::Tight) || !this.has_issued() || of_copy;
         let count = this.backups.borrow().len();
@@ -246,7 +228,7 @@ impl World {
         if self.scope == Scope::Succession && !replayed.tells_how_far_ids_came(&self.layout) {
             return false;
         }
-        let successor = self.offspring(server, base.disk, replayed.registries);
+        let successor = self.offspring(server, base.disk, replayed.chosen);
         successor.timeline.set(this.timeline.get() + 1);
         successor.replayed.set(replayed.last_commit);
         successor.clocks.step(-self.chance.between(0, MAX_DRIFT - SECOND));
@@ -275,13 +257,13 @@ impl World {
             this.retired.set(true);
             self.kill(server, false);
         }
-        let (disk, registries) = (this.disk.borrow().clone(), this.dump());
-        let copy = self.offspring(server, disk, registries);
+        let (disk, chosen) = (this.disk.borrow().clone(), this.chosen());
+        let copy = self.offspring(server, disk, chosen);
         copy.last_commit.set(this.last_commit.get());
         copy.highest.set(this.highest.get());
         copy.ticks.replace(this.ticks.borrow().clone());
         if self.scope == Scope::Alone {
-            // Two registries that are copies may lease the same worker id; but not one that was known before.
+            // Two copies may choose the same worker id; but not one that was known before.
             copy.scope.set(2_000 + u32::try_from(copy.number).unwrap());
             copy.of_original.replace(this.disk.borrow().file.as_ref().map(File::workers).unwrap_or_default());
         }
@@ -296,7 +278,7 @@ impl World {
     }
 
     /// Another server out of one's data directory, on another machine.
-    fn offspring(&mut self, server: usize, disk: Disk, registries: Vec<Dump>) -> Rc<Server> {
+    fn offspring(&mut self, server: usize, disk: Disk, chosen: Option<Vec<Chosen>>) -> Rc<Server> {
         let new = self.add_server();
         let (parent, child) = (&self.servers[server], Rc::clone(&self.servers[new]));
         child.system_identifier.set(parent.system_identifier.get());
@@ -305,15 +287,11 @@ impl World {
         child.scope.set(parent.scope.get());
         child.introduced.set(parent.introduced.get());
         child.policy.set(parent.policy.get());
-        child.registry_moved.set(parent.registry_moved.get());
         let synced = |file: File| File { synced: true, inode: file.inode + 1_000_000, ..file };
         let file = disk.file.map(synced);
         *child.disk.borrow_mut() = Disk { named: file.clone(), file, new: None, ..disk };
         if child.alone {
-            for ((new, old), dump) in child.databases.iter().zip(&parent.databases).zip(registries) {
-                new.rank.set(old.rank.get());
-                new.registry.restore(dump);
-            }
+            child.databases[0].chosen.replace(chosen);
         }
         if child.introduced.get() != self.shared.generation.get() {
             self.after(SECOND, Event::Introduce { server: new });

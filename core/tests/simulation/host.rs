@@ -230,6 +230,10 @@ impl issuer::Host for &Host<'_> {
         }
     }
 
+    fn token(&self) -> i64 {
+        self.sim.chance.next().cast_signed()
+    }
+
     fn database(&self) -> u32 {
         1
     }

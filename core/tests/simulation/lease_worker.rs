@@ -1,5 +1,5 @@
-//! The lease worker of a server, as it ships, and its way to the registry: a table of its own server's, or requests to
-//! another server, any of which may be lost, or its answer.
+//! The lease worker of a server, as it ships, and its way to the registry: requests to another server, any of which may be lost,
+//! or its answer.
 
 use super::databases::{self, Database};
 use super::event::{Event, Scope};
@@ -9,7 +9,7 @@ use super::registry::{Locked, Registry, name};
 use super::server::{EXPIRY, FORMER, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease_launch::{Errand, Lapse, Named, Renewal};
+use snowflake_ids_core::registry::lease_launch::{Errand, Lapse, Renewal, Use};
 use snowflake_ids_core::registry::lease_worker::{
     Doubt, LeaseEvent, LeaseHost, LeaseLink, LeaseSettings, LeaseWorker, LinkError, Other, RegistryPlace,
     Round,
@@ -45,7 +45,7 @@ fn look_after(host: &Host<'_>, database: u32) {
             Round::Served => idle = 0,
             Round::Idle => idle += 1,
             Round::Elsewhere => return,
-            Round::Nowhere => return host.live.slot.report(None),
+            Round::Nowhere => return host.live.slot.report(Use::None),
         }
         host.rest(host.sim.pace.min(200_000));
     }
@@ -64,7 +64,7 @@ pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Rene
         length: live.requests.length(duration),
         setting: duration,
         is_asked: live.requests.renew.load(Acquire),
-        has_jumped: !host.server.alone && live.shared.counts.clock_ahead.load(Relaxed) > 0,
+        has_jumped: live.shared.counts.clock_ahead.load(Relaxed) > 0,
     };
     if renewal.round(lapse, uptime).ask {
         live.requests.ask_to_renew();
@@ -74,10 +74,6 @@ pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Rene
 impl LeaseHost for &Host<'_> {
     fn uptime(&self) -> Duration {
         Duration::from_micros(self.server.clocks.since_boot(self.sim.now()))
-    }
-
-    fn token(&mut self) -> i64 {
-        self.sim.chance.next().cast_signed()
     }
 
     fn settings(&self) -> LeaseSettings {
@@ -154,15 +150,10 @@ impl LeaseLink for Link<'_> {
 
     fn find(&mut self) -> Result<RegistryPlace, NoAnswerError> {
         self.host.call();
-        let this = LeaseHost::database(&self.host);
-        if let Named::Database(named) = self.host.server.named.get()
-            && named != this
-        {
-            return Ok(RegistryPlace::Elsewhere);
-        } else if self.database.rank.get().is_none() {
-            return Ok(RegistryPlace::Nowhere);
-        } else if self.host.server.alone {
+        if self.database.registry.borrow().is_some() {
             return Ok(RegistryPlace::Here);
+        } else if !self.database.draws {
+            return Ok(RegistryPlace::Nowhere);
         }
         Ok(RegistryPlace::On(Other {
             server: "shared".into(),
@@ -171,9 +162,10 @@ impl LeaseLink for Link<'_> {
     }
 
     fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, NoAnswerError> {
-        let host = self.host;
+        let (host, registry) = (self.host, self.database.registry.borrow().clone());
         host.call();
-        let said = self.database.registry.serve(host.server.timeline.get(), &ask, now, &|| host.call())?;
+        let registry = registry.ok_or(NoAnswerError::Silent)?;
+        let said = registry.serve(host.server.timeline.get(), &ask, now, &|| host.call())?;
         host.call();
         Ok(said)
     }

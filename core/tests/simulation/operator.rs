@@ -4,7 +4,6 @@ use super::event::{Event, Scope};
 use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
 use snowflake_ids_core::registry::lease::Policy;
-use snowflake_ids_core::registry::lease_launch::Named;
 use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
@@ -53,13 +52,12 @@ impl World {
         self.crash(server, false);
     }
 
-    /// A new file. Where ids were ahead of the clock an operator has to say how far, unless the leases that the registry has
-    /// tell it.
+    /// A new file. Where ids were ahead of the clock an operator has to say how far, unless another worker id is leased.
     fn reset(&mut self, server: usize) {
         let this = &self.servers[server];
         let (layout, highest) = (this.layout, this.highest.get());
         let default = layout.position_after(UnixMicros(this.clocks.wall(self.now()).0 + MAX_DRIFT));
-        let untold = this.is_fixed() || this.registry_moved.get();
+        let untold = this.is_fixed() || this.alone;
         let above = (untold && highest >= default).then(|| layout.instant_of(highest));
         this.of_original.take();
         self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
@@ -110,7 +108,6 @@ impl World {
         let next = if open { live.shared.generator.next() } else { Position(0) };
         let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;
         let patient = this.rollback.get() != ClockRollback::Switch || this.policy.get() != Policy::Reuse;
-        let leased = live.shared.counts.expiry().is_some();
         if patient {
             this.rollback.set(ClockRollback::Switch);
             this.policy.set(Policy::Reuse);
@@ -118,14 +115,6 @@ impl World {
             self.renumber(server);
         } else if self.chance.once_in(if ahead > MAX_DRIFT { 2 } else { 12 }) {
             self.begin_anew(server);
-        } else if this.alone && !leased && self.chance.once_in(2) {
-            let expiry = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
-            // An operator that says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
-            // does not matter here.
-            let late = this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
-            if this.highest_before(late) < this.layout.position_at(expiry) {
-                this.databases.iter().for_each(|database| database.registry.free_all(expiry));
-            }
         }
     }
 
@@ -140,11 +129,6 @@ impl World {
             this.cut_off.set(0);
             this.clocks.offset.set(self.small_offset());
             this.clocks.gain.set(0);
-            this.named.set(Named::None);
-            if this.databases.iter().all(|database| database.rank.get().is_none()) {
-                this.databases[0].set_rank(Some(self.rank()));
-                this.registry_moved.set(true);
-            }
             if this.succeeded.get() && self.scope == Scope::Succession {
                 this.retired.set(true);
                 self.kill(server, false);

@@ -34,19 +34,7 @@ pub struct Registry {
     pub generation: Cell<u32>,
 }
 
-/// A copy of the rows that were committed.
-#[derive(Clone)]
-pub struct Dump(BTreeMap<u32, Stored>);
-
 impl Registry {
-    pub fn dump(&self) -> Dump {
-        Dump(self.rows.borrow().clone())
-    }
-
-    pub fn restore(&self, Dump(rows): Dump) {
-        self.rows.replace(rows);
-    }
-
     /// Whether its holder has given a worker id back.
     pub fn is_given_back(&self, worker: u32) -> bool {
         self.rows.borrow().get(&worker).is_some_and(|stored| stored.given_back)
@@ -100,15 +88,6 @@ impl Registry {
     /// What it is called.
     pub fn name(&self) -> Name {
         name(self.generation.get())
-    }
-
-    /// An operator gives all worker ids back: their holders are down for good.
-    pub fn free_all(&self, from: UnixMicros) {
-        for stored in self.rows.borrow_mut().values_mut() {
-            stored.row.token = None;
-            stored.row.expiry = stored.row.expiry.min(from);
-            stored.given_back = true;
-        }
     }
 
     /// Answers a request in one transaction. `stop`: called where other processes may run, and this one may end.

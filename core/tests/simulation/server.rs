@@ -3,14 +3,12 @@
 use super::databases::{Database, LeaseSlot};
 use super::disk::{Disk, File};
 use super::faults::Backup;
-use super::registry::Dump;
 use snowflake_ids_core::registry::lease::Policy;
-use snowflake_ids_core::registry::lease_launch::Named;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;
 use snowflake_ids_core::server::anchor::Reading;
 use snowflake_ids_core::server::issuer::{Issuing, Occupancy, Place, Shared};
-use snowflake_ids_core::server::state::{Identity, StateError};
-use snowflake_ids_core::{ClockRollback, Layout, Position, Rules, SequenceStart, Tick, UnixMicros};
+use snowflake_ids_core::server::state::{Chosen, Identity, StateError};
+use snowflake_ids_core::{ClockRollback, Layout, Node, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -87,11 +85,7 @@ pub struct Server {
     pub layout: Layout,
     pub scope: Cell<u32>,
     pub databases: Vec<Database>,
-    /// The database that a setting names as the registry.
-    pub named: Cell<Named>,
-    /// Whether another database was made the registry, or its table was lost: the leases that are there may not be all.
-    pub registry_moved: Cell<bool>,
-    /// Whether the registry is its own.
+    /// Whether it has no registry.
     pub alone: bool,
     /// The registry that it uses, where others share it: the one that was made anew so often.
     pub introduced: Cell<u32>,
@@ -120,7 +114,7 @@ pub struct Server {
     pub last_commit: Cell<Option<UnixMicros>>,
     pub backups: RefCell<Vec<Backup>>,
     pub succeeded: Cell<bool>,
-    /// Of a copy beside a registry of its own: worker ids that are its original's.
+    /// Of a copy without a registry: worker ids that are its original's.
     pub of_original: RefCell<Vec<u32>>,
 }
 
@@ -133,8 +127,9 @@ impl Server {
         self.live.borrow().is_some()
     }
 
-    pub fn dump(&self) -> Vec<Dump> {
-        self.databases.iter().map(|database| database.registry.dump()).collect()
+    /// The worker ids that its table names.
+    pub fn chosen(&self) -> Option<Vec<Chosen>> {
+        self.databases[0].chosen.borrow().clone()
     }
 
     /// The last tick before this position in which it issued.
@@ -181,7 +176,9 @@ impl Server {
         file.state().is_ok_and(|state| {
             let own = match self.identity.get() {
                 Identity::Fixed { datacenter, worker } => {
-                    state.node.is_some_and(|node| (node.datacenter, node.worker) == (datacenter, worker))
+                    let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
+                    let has_issued = state.own.marks.iter().any(|mark| same(mark.node));
+                    has_issued && state.node.is_some_and(same)
                 }
                 Identity::Leased { .. } => true,
             };

@@ -21,6 +21,10 @@ pub fn session(host: &Host<'_>, number: usize) {
             host.sleep_until(paused.min(sim.now() + SECOND));
             continue;
         }
+        if !host.install() {
+            host.rest(sim.pace);
+            continue;
+        }
         let layout = sim.some_layout();
         let ids =
             if layout == 0 { call(host, &session) } else { call_named(host, layout, &mut named[layout - 1]) };

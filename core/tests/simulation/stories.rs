@@ -1,7 +1,8 @@
 //! Faults in an order that chance seldom brings about: all goes well, but for one rule that is left out.
 
-use super::disk::File;
+use super::disk::{Disk, File};
 use super::event::{BEGIN, Event, Scope};
+use super::registry::Registry;
 use super::removal::without;
 use super::server::{SECOND, Server};
 use super::world::World;
@@ -9,6 +10,7 @@ use snowflake_ids_core::ClockRollback;
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::Policy;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// How many times each is told, with other pauses in it.
 const TIMES: u64 = 10;
@@ -77,6 +79,13 @@ fn worker_of(server: &Server) -> Option<u32> {
     file(server)?.state().ok()?.lease.map(|lease| lease.worker)
 }
 
+/// Whether it has issued ids above what its file tells.
+fn is_beyond_its_mark(server: &Server) -> bool {
+    let marked = file(server).and_then(|file| file.state().ok()).map(|state| state.own.highest());
+    let next = server.live().map(|live| live.shared.generator.next());
+    next.zip(marked).is_some_and(|(next, marked)| next > marked)
+}
+
 /// Tells a story with all rules, and without one; it says whether something went wrong.
 fn needs(guard: Guard, goes_wrong: impl Fn(u64) -> bool) {
     for seed in 0..TIMES {
@@ -91,12 +100,13 @@ fn needs(guard: Guard, goes_wrong: impl Fn(u64) -> bool) {
 fn a_mark_written_after_it_is_used_repeats_ids() {
     needs(Guard::WriteFirst, |seed| {
         let mut world = paced(seed, Scope::Numbers, LAYOUT, 1, SECOND / 200);
-        for _ in 0..5 {
-            let issued = world.ledger.borrow().issued;
-            world.start(0);
-            world.await_that("an id", |world| world.ledger.borrow().issued > issued);
-            world.kill(0, true);
+        world.start(0);
+        world.await_that("an id", |world| world.ledger.borrow().issued > 0);
+        let end = world.now() + 20 * SECOND;
+        while world.now() < end && !is_beyond_its_mark(&world.servers[0]) {
+            world.run_until(world.now() + SECOND / 1_000);
         }
+        world.kill(0, true);
         world.restart_behind(0, 2);
         world.repeats()
     });
@@ -239,6 +249,8 @@ fn a_registry_made_anew_that_leases_to_anybody_has_two_holders() {
             world.servers[server].introduced.set(1);
         }
         world.await_that("a server that comes with its lease", |world| !world.shared.is_empty());
+        // Which worker id is leased rests on how many requests there were.
+        world.run_for(6 * seed.cast_signed());
         world.start(3);
         world.run_for(60);
         world.repeats()
@@ -246,7 +258,7 @@ fn a_registry_made_anew_that_leases_to_anybody_has_two_holders() {
 }
 
 #[test]
-fn registries_that_went_different_ways_give_an_id_twice() {
+fn servers_that_went_different_ways_give_an_id_twice() {
     needs(Guard::Shares, |seed| {
         let mut world = world(seed, Scope::Alone, EIGHT_SHARES, 1);
         world.servers[0].rollback.set(ClockRollback::Switch);
@@ -264,9 +276,41 @@ fn registries_that_went_different_ways_give_an_id_twice() {
     });
 }
 
+/// The standby has no copy of the state, and the table names the worker id that its primary had chosen.
+#[test]
+fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
+    needs(Guard::NotedNamed, |seed| {
+        // Each of 32 worker ids is as likely as another.
+        (0..8).any(|more| {
+            let mut world = world(TIMES * more + seed, Scope::Alone, EIGHT_SHARES, 1);
+            world.start(0);
+            world.await_that("ids", |world| world.ledger.borrow().issued > 0);
+            world.back_up(0);
+            world.servers[0].backups.borrow_mut()[0].disk = Disk::default();
+            assert!(world.fail_over(0), "it was promoted");
+            world.run_for(60);
+            world.repeats()
+        })
+    });
+}
+
+/// Its mark is where no ids are.
+#[test]
+fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
+    needs(Guard::UsedNamed, |seed| {
+        let mut world = world(seed, Scope::Alone, FOUR_WORKERS, 1);
+        world.start(0);
+        world.await_that("ids", |world| world.ledger.borrow().issued > 0);
+        world.back_up(0);
+        assert!(world.fail_over(0), "it was promoted");
+        world.run_for(60);
+        world.servers[1].last.get().is_none()
+    });
+}
+
 /// A generator of 16 worker ids leaves a server those of its share, and not all 16.
 #[test]
-fn registries_that_went_different_ways_keep_apart_in_a_narrow_layout() {
+fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
     for seed in 0..TIMES {
         let mut world = world(seed, Scope::Alone, EIGHT_SHARES, 1);
         world.others.replace(vec!["41/0/4/4 epoch=2020-01-01".parse().unwrap()]);
@@ -324,14 +368,15 @@ fn a_holder_far_ahead_keeps_the_others_out() {
 fn a_holder_whose_clock_was_ahead_tells_of_ids_far_ahead() {
     needs(Guard::LastBounded, |seed| {
         let mut world = world(seed, Scope::Alone, LAYOUT, 1);
+        let registry = Rc::new(Registry::default());
+        world.servers[0].databases[0].registry.replace(Some(Rc::clone(&registry)));
         world.start(0);
         world.run_for(20);
         world.servers[0].clocks.step(50 * SECOND);
         world.run_for(30);
         world.kill(0, false);
         world.restart_behind(0, 50);
-        let told = world.servers[0].databases.iter().filter_map(|database| database.registry.latest()).max();
-        told.is_none_or(|told| told.0 > world.now() + SECOND)
+        registry.latest().is_none_or(|told| told.0 > world.now() + SECOND)
     });
 }
 

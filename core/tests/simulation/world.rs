@@ -11,7 +11,6 @@ use super::server::{Clocks, EXPIRY, MAX_SKEW, SECOND, Server};
 use super::sessions::{launcher, session};
 use super::sim::Sim;
 use snowflake_ids_core::registry::lease::Policy;
-use snowflake_ids_core::registry::lease_launch::Named;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{ClockRollback, Layout, SequenceStart};
 use std::cell::{Cell, RefCell};
@@ -66,12 +65,8 @@ impl World {
     pub fn add_server(&mut self) -> usize {
         let number = self.servers.len();
         let alone = self.scope == Scope::Alone;
-        let database = |registry, rank| Database { registry, rank: Cell::new(rank) };
-        let databases = if alone {
-            (0..3).map(|_| database(Rc::default(), Some(self.rank()))).collect()
-        } else {
-            vec![database(Rc::default(), None), database(Rc::clone(&self.shared), Some(1))]
-        };
+        let database = |draws| Database { draws, registry: RefCell::default(), chosen: RefCell::default() };
+        let databases = vec![database(false), database(!alone)];
         let identity = match self.scope {
             Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
             Scope::Numbers | Scope::Succession => self.number(),
@@ -84,8 +79,6 @@ impl World {
             layout: self.layout,
             scope: Cell::new(scope),
             databases,
-            named: Cell::new(Named::None),
-            registry_moved: Cell::new(false),
             alone,
             introduced: Cell::new(self.shared.generation.get()),
             system_identifier: Cell::new(self.chance.next()),
@@ -120,12 +113,7 @@ impl World {
         number
     }
 
-    /// How a database ranks in which the extension is created.
-    pub fn rank(&self) -> u32 {
-        2 + u32::try_from(self.chance.below(1_000)).unwrap()
-    }
-
-    /// Some policy. One by which servers of one origin, each its own registry, may lease the same worker id after a failover is
+    /// Some policy. One by which servers of one origin without a registry may choose the same worker id after a failover is
     /// not promised to be safe.
     pub fn policy(&self) -> Policy {
         let last = if self.scope == Scope::Alone { Policy::Reuse } else { Policy::Disposable };

@@ -7,7 +7,7 @@ use crate::{Builder, sql};
 use anyhow::{Context, Result};
 use postgres::Client;
 
-/// A server that leases its worker id.
+/// A server that chooses or leases its worker id.
 pub fn auto() -> Builder {
     Server::builder().small().set("snowflake_ids.worker_id", "auto")
 }
@@ -25,6 +25,19 @@ pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &
            layout
          from snowflake_ids.status"
     ))?)
+}
+
+/// A session of a server that leases worker ids to others, and so its own.
+#[track_caller]
+pub fn serving(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
+    next(&mut client)?;
+    lease_to_another(&mut client, 31, "-1min", "2d")?;
+    wait::until_true("a lease of its own", || {
+        sql::one(&mut client, "select leased_from is not null from snowflake_ids.status")
+    })?;
+    wait_for_id(&mut client)?;
+    Ok(client)
 }
 
 /// The worker ids that this server holds in the registry of the session's database.

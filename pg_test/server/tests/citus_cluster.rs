@@ -1,13 +1,13 @@
 //! Sessions that insert through all nodes of a Citus cluster, while a worker is added, another is killed, the coordinator is away
-//! and moves, and a second database comes: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
+//! and moves: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
 //! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
 
 #![allow(clippy::disallowed_types, reason = "threads of one process share it")]
 
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
-use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, well};
-use snowflake_ids_server_tests::{Server, full, ids, registry, segments, sql, wait};
+use snowflake_ids_server_tests::citus::{Citus, well};
+use snowflake_ids_server_tests::{Server, full, ids, registry, wait};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::panic::resume_unwind;
@@ -131,14 +131,10 @@ fn happen(cluster: &mut Citus, load: &Load) -> Result<usize> {
     let start = Instant::now();
     load.goes_on(&ports(cluster))?;
     cluster.add()?;
-    cluster.workers[cluster.workers.len() - 1].reload("snowflake_ids.registry_database", "postgres")?;
     load.set_nodes(cluster);
     load.goes_on(&ports(cluster))?;
-    let mut second = cluster.second()?;
-    second.batch_execute(USE_CITUS)?;
     for round in 0.. {
         strike(cluster, load, round % cluster.workers.len())?;
-        cluster.set_coordinator("second")?;
         if !full() || start.elapsed() > Duration::from_mins(1) {
             return Ok(round + 1);
         }
@@ -191,24 +187,10 @@ fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     Ok(shards.iter().map(|count| (f64::from(*count) / mean - 1.0).abs()).fold(0.0, f64::max))
 }
 
-/// The second database's ids: snowflake ids beside those of the first, numbers of its own.
-fn check_second(cluster: &Citus, mut of_first: Vec<i64>) -> Result<()> {
-    cluster.coordinator.connect("second")?.batch_execute("select snowflake_ids.segment_create('orders')")?;
-    let mut numbers = Vec::new();
-    for server in cluster.servers() {
-        let mut client = server.connect("second")?;
-        of_first.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
-        numbers.extend(segments::take(&mut client, "orders", 500)?);
-    }
-    ids::unique(of_first)?;
-    ids::unique(numbers)
-}
-
 #[test]
 fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Result<()> {
     let mut cluster = Citus::joined(3)?;
     for server in cluster.servers() {
-        server.reload("snowflake_ids.registry_database", "postgres")?;
         registry::wait_for_id(&mut server.connect("postgres")?)?;
     }
     cluster.session()?.batch_execute(
@@ -241,6 +223,5 @@ fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Resul
         uneven * 100.0
     );
     ensure!(uneven < 0.02, "a shard is off by {:.2} %", uneven * 100.0);
-    check_second(&cluster, stored)?;
     well(&mut cluster.session()?, 5)
 }

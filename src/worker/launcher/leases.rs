@@ -1,25 +1,24 @@
 //! Sees to it that there is a lease worker when there is something to do about the lease of the worker id. When, and in which
 //! database, is decided by the core's `Launch` and `Renewal`.
 
+use crate::issuer;
 use crate::lease;
 use crate::pg::clock::uptime;
-use crate::pg::worker;
 use crate::pg::{database, server};
+use crate::pg::{report, worker};
 use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases as Board, leases};
-use crate::{issuer, settings};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease_launch::{
-    Action, BACKOFF, Databases, End, Ended, Errand, Lapse, Launch, Move, Named, Nowhere, Renewal,
+    Action, BACKOFF, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, Use,
 };
-use snowflake_ids_core::registry::lease_worker::ANY;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::state::Identity;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
 /// What it remembers.
@@ -31,19 +30,10 @@ pub struct LeaseLauncher {
     renewal: Renewal,
 }
 
-/// The databases, as the server's catalog, its settings and its state have them.
-struct OfServer<'a>(&'a Shared);
+/// The databases, as the server's catalog has them.
+struct OfServer;
 
-impl Databases for OfServer<'_> {
-    fn named(&self) -> Named {
-        let name = settings::registry_database();
-        if name.is_empty() {
-            return Named::None;
-        }
-        let named = worker::transaction(|| database::of_name(&name)).ok().flatten();
-        named.map_or(Named::Missing, Named::Database)
-    }
-
+impl Databases for OfServer {
     fn all(&self) -> Vec<u32> {
         worker::transaction(database::all_in_use).unwrap_or_default()
     }
@@ -51,9 +41,14 @@ impl Databases for OfServer<'_> {
     fn may_be_used(&self, database: u32) -> bool {
         database::may_be_used(database)
     }
+}
 
-    fn remembered(&self) -> Option<u32> {
-        self.0.counts.moving_to().or_else(|| self.0.counts.registry())
+/// What the server's state says of the registry.
+fn known(shared: &Shared) -> Known {
+    match shared.counts.registry() {
+        Some(database) => Known::By(database),
+        None if shared.counts.alone.load(Relaxed) => Known::Alone,
+        None => Known::Nothing,
     }
 }
 
@@ -72,36 +67,32 @@ impl LeaseLauncher {
         if !matches!(shared.identity, Identity::Leased { .. }) || server::in_recovery() {
             return None;
         }
-        self.see_off(shared, board);
-        let stays = board.requests.stays.swap(0, AcqRel);
-        if stays != 0 && issuer::change(shared, |state, _| state.stay(stays)).is_err() {
-            board.requests.stays.store(stays, Release);
-        }
-        let taken_back = board.requests.taken_back.swap(0, AcqRel);
-        if taken_back != 0 && issuer::change(shared, |state, _| state.take_back(taken_back)).is_err() {
-            board.requests.taken_back.store(taken_back, Release);
-        }
+        self.see_off(board);
         let renewal_due = self.renew(shared, board);
-        let moved = || match board.requests.moved_to.swap(0, AcqRel) {
-            0 => None,
-            ANY => Some(Move::Anywhere),
-            database => Some(Move::To(database)),
+        let under_way = board.requests.changing.load(Acquire) > 0;
+        let changes = Changes {
+            ended: Some(board.requests.changed.swap(0, AcqRel)).filter(|database| *database != 0),
+            under_way,
+            unsettled: shared.counts.moving_to().is_some() && !under_way,
         };
         let pending = board.requests.request.pending().is_some();
-        let due = match self.launch.next(
-            pending,
-            board.worker_slot.is_for(0),
-            moved,
-            &OfServer(shared),
-            uptime(),
-        ) {
+        let free = board.worker_slot.is_for(0);
+        let due = match self.launch.next(pending, free, known(shared), changes, &OfServer, uptime()) {
             Action::Start(errand, database) => {
                 self.start(board, errand, database);
                 Some(BACKOFF.first)
             }
-            Action::Refuse(nowhere) => {
-                refuse(board, nowhere);
+            Action::Note(found) => {
+                note(shared, board, found, under_way);
+                Some(BACKOFF.first)
+            }
+            Action::Answer => {
+                answer(shared, board);
                 None
+            }
+            Action::OutOfReach(database) => {
+                lease::note(board, Some(&out_of_reach(board, database)));
+                Some(BACKOFF.first)
             }
             Action::Wait(due) => due,
         };
@@ -114,27 +105,24 @@ impl LeaseLauncher {
     }
 
     /// Frees the worker slot of a lease worker that ended before it sat down, and takes up what one reported.
-    fn see_off(&mut self, shared: &Shared, board: &Board) {
+    fn see_off(&mut self, board: &Board) {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
         let Some((_, arrivals)) = self.lease_worker.take_if(|(worker, _)| ended(worker)) else { return };
         if !board.worker_slot.station.is_manned() {
             board.worker_slot.free();
         }
-        #[allow(clippy::cast_possible_truncation, reason = "the half that holds the rank")]
-        let rank = |report: u64| Some(report as u32).filter(|rank| *rank != 0);
         let end = End {
             arrived: board.arrivals.load(Relaxed) != arrivals,
-            report: Some(board.survey.swap(0, AcqRel)).filter(|report| *report != 0).map(rank),
+            found: match board.found.swap(0, AcqRel) {
+                0 => None,
+                1 => Some(Use::None),
+                2 => Some(Use::Registry),
+                _ => Some(Use::Node),
+            },
         };
-        match self.launch.ended(end, &OfServer(shared), uptime()) {
-            Ended::Fine => {}
-            Ended::OutOfReach(database) => lease::note(board, Some(&out_of_reach(board, database))),
-            Ended::Refuse(nowhere) => refuse(board, nowhere),
-            Ended::Move(database) => {
-                board.requests.moved_to.store(database, Release);
-                board.requests.ask_to_renew();
-            }
+        if let Some(database) = self.launch.ended(end, &OfServer, uptime()) {
+            lease::note(board, Some(&out_of_reach(board, database)));
         }
     }
 
@@ -190,47 +178,31 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Answers the callers. Only while the worker slot is free.
-fn refuse(board: &Board, nowhere: Nowhere) {
-    let Some(ticket) = board.requests.request.pending() else { return };
-    let none = explained(nowhere);
-    match nowhere {
-        Nowhere::Nothing | Nowhere::NamedIsEmpty => lease::answer_nowhere(board, ticket, &none),
-        Nowhere::NamedIsMissing | Nowhere::OutOfReach(_) => lease::answer(board, ticket, Err(none)),
+/// Has the state say what was found out.
+fn note(shared: &Shared, board: &Board, found: Option<u32>, is_changing: bool) {
+    let noted = issuer::change(shared, |state, here| match found {
+        // Something has changed since that was looked at.
+        _ if board.requests.changed.load(Acquire) != 0 => {}
+        None => state.be_alone(here, is_changing),
+        Some(database) => state.lease_by(database, is_changing),
+    });
+    match noted {
+        // It asks the registry at once.
+        Ok(()) if found.is_some() => board.requests.ask_to_renew(),
+        Ok(()) => {}
+        Err(error) => report::log(format!("snowflake_ids could not note which registry is in use: {error}")),
     }
 }
 
-/// Why there is no registry, for the callers.
-fn explained(nowhere: Nowhere) -> LeaseError {
-    const NAMED: &str = "Run CREATE EXTENSION snowflake_ids there, or change the setting and reload.";
-    let name = settings::registry_database();
-    match nowhere {
-        Nowhere::NamedIsMissing => LeaseError::yet(
-            format!(
-                "The database \"{name}\", which snowflake_ids.registry_database names as the registry, does not exist."
-            ),
-            "Create it and give CREATE EXTENSION snowflake_ids there, or change the setting and reload.",
-        ),
-        Nowhere::NamedIsEmpty => LeaseError::yet(
-            format!(
-                "The extension is not in database \"{name}\", which snowflake_ids.registry_database names as the registry."
-            ),
-            NAMED,
-        ),
-        Nowhere::Nothing => LeaseError::yet(
-            "The extension, which brings the registry of worker ids, is in no database yet.",
-            "Run CREATE EXTENSION snowflake_ids, and COMMIT.",
-        ),
-        Nowhere::OutOfReach(database) => LeaseError::yet(
-            format!(
-                "The extension, which brings the registry of worker ids, is in no database that can be connected to; \
-                 \"{}\" cannot.",
-                name_of(database)
-            ),
-            "See whether a transaction that changes that database is still open, and the server's log. It is looked into \
-             again.",
-        ),
-    }
+/// Tells callers of a server without a registry whether it has a worker id. Only while the worker slot is free.
+fn answer(shared: &Shared, board: &Board) {
+    let Some(ticket) = board.requests.request.pending() else { return };
+    let none = issuer::change(shared, |state, here| state.no_worker(here));
+    lease::answer(
+        board,
+        ticket,
+        none.map_or_else(|error| Err(LeaseError::of(&error)), |none| none.map_or(Ok(()), Err)),
+    );
 }
 
 fn out_of_reach(board: &Board, database: u32) -> LeaseError {
@@ -244,7 +216,7 @@ fn out_of_reach(board: &Board, database: u32) -> LeaseError {
     };
     LeaseError::yet(
         format!(
-            "The background worker could not connect to database \"{}\", which holds the registry{why}.",
+            "The background worker could not look into database \"{}\" for a registry{why}.",
             name_of(database)
         ),
         hint,

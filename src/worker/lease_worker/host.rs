@@ -2,7 +2,7 @@
 
 use crate::lease;
 use crate::pg::clock::uptime;
-use crate::pg::{guc, random, report, server};
+use crate::pg::{guc, report, server};
 use crate::shared::generator::Shared;
 use crate::shared::leases::Leases;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -24,10 +24,6 @@ pub struct LeaseServer {
 impl LeaseHost for LeaseServer {
     fn uptime(&self) -> Duration {
         uptime()
-    }
-
-    fn token(&mut self) -> i64 {
-        random::token()
     }
 
     fn settings(&self) -> LeaseSettings {

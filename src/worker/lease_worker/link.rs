@@ -1,16 +1,19 @@
 //! The way to the registry: transactions in this database, or questions to another server.
 
+use crate::issuer;
 use crate::pg::catalog::Source;
 use crate::pg::clock::uptime;
 use crate::pg::report;
+use crate::pg::server;
 use crate::pg::worker;
-use crate::pg::{database, server};
 use crate::registry::call::RegistryCaller;
 use crate::registry::serve;
 use crate::settings;
+use crate::shared::generator::shared;
 use crate::store::citus;
 use crate::store::registry as sites;
-use crate::store::tables::WORKER_LEASE;
+use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
+use crate::store::worker as worker_rows;
 use crate::worker::log;
 use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
@@ -18,9 +21,11 @@ use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::error::ended;
 use snowflake_ids_core::registry::error::{RegistryError, Unregistered};
 use snowflake_ids_core::registry::failover;
+use snowflake_ids_core::registry::lease_launch::Use;
 use snowflake_ids_core::registry::lease_worker::{Doubt, LeaseLink, LinkError, Other, RegistryPlace};
 use snowflake_ids_core::registry::link::{RegistryLink as _, RegistryNotes, Site};
 use snowflake_ids_core::registry::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::worker::refill::TransactionError;
 use std::fmt;
 
@@ -32,13 +37,31 @@ pub struct Link {
     site: Option<Site>,
 }
 
+impl Link {
+    /// What this database is to worker ids, or should be; None where that cannot be found out now.
+    pub fn look(&mut self) -> Option<Use> {
+        let found = note_chosen().and_then(|()| self.find());
+        match found {
+            Ok(RegistryPlace::Nowhere) => Some(Use::None),
+            Ok(RegistryPlace::Here) => Some(Use::Registry),
+            Ok(RegistryPlace::On(_)) | Err(RegistryLinkError::Unregistered) => Some(Use::Node),
+            Err(error) => {
+                let why = error.explain();
+                report::log(format!(
+                    "snowflake_ids could not look for a registry in database {}: {}",
+                    server::database(),
+                    why.detail
+                ));
+                None
+            }
+        }
+    }
+}
+
 impl LeaseLink for Link {
     type Error = RegistryLinkError;
 
     fn find(&mut self) -> Result<RegistryPlace, RegistryLinkError> {
-        if is_named_elsewhere()? {
-            return Ok(RegistryPlace::Elsewhere);
-        }
         let sites = match transaction(sites::sites) {
             Err(RegistryLinkError::Dropped) => return Ok(RegistryPlace::Nowhere),
             sites => sites?,
@@ -48,9 +71,11 @@ impl LeaseLink for Link {
         if self.site.is_none() && transaction(citus::is_worker)? {
             return Err(RegistryLinkError::Unregistered);
         }
-        Ok(self.site.as_ref().map_or(RegistryPlace::Here, |site| {
-            RegistryPlace::On(Other { server: site.server.clone(), seen: site.seen.clone() })
-        }))
+        if let Some(site) = &self.site {
+            return Ok(RegistryPlace::On(Other { server: site.server.clone(), seen: site.seen.clone() }));
+        }
+        let is_registry = transaction(serve::is_registry)?;
+        Ok(if is_registry { RegistryPlace::Here } else { RegistryPlace::Nowhere })
     }
 
     fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, RegistryLinkError> {
@@ -83,14 +108,18 @@ impl LeaseLink for Link {
     }
 }
 
-/// Whether the setting names another database than this one.
-fn is_named_elsewhere() -> Result<bool, RegistryLinkError> {
-    let name = settings::registry_database();
-    if name.is_empty() {
-        return Ok(false);
-    }
-    let named = worker::transaction(|| database::of_name(&name)).map_err(RegistryLinkError::Failed)?;
-    Ok(named != Some(server::database()))
+/// Has the state know the worker ids that the tables here name, if there are any: this server is none of those that have them.
+fn note_chosen() -> Result<(), RegistryLinkError> {
+    let read = || WORKER_CHOSEN.find().map(|source| source.as_owner(worker_rows::chosen)).transpose();
+    let read = worker::transaction(|| {
+        let is_installed = WORKER_LEASE.find().is_some();
+        (is_installed, read().unwrap_or_else(|error| report::raise(report::spi(&error))))
+    });
+    let (is_installed, chosen) = read.map_err(RegistryLinkError::Failed)?;
+    let Some(shared) = shared().filter(|_| is_installed) else { return Ok(()) };
+    let chosen = chosen.unwrap_or_default();
+    let noted = issuer::change(shared, |state, here| state.note_chosen(here, &chosen));
+    noted.map_err(RegistryLinkError::State)
 }
 
 /// Runs a transaction with the rights of the owner of the registry's table; what fails in it is rolled back.
@@ -106,6 +135,8 @@ fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, Regis
 pub enum RegistryLinkError {
     /// Its transaction in this database failed.
     Failed(TransactionError),
+    /// The server's state could not be written.
+    State(IssuerError),
     /// The extension was dropped from this database meanwhile.
     Dropped,
     /// This server should use one on another server.
@@ -119,7 +150,7 @@ impl LinkError for RegistryLinkError {
         match self {
             Self::Failed(failed) => failed.is_lock_timeout,
             Self::Away(_, error) => error.is_conflict(),
-            Self::Dropped | Self::Unregistered => false,
+            Self::State(_) | Self::Dropped | Self::Unregistered => false,
         }
     }
 
@@ -138,6 +169,7 @@ impl LinkError for RegistryLinkError {
                     "Ids go on by themselves when the table can be written to.",
                 )
             }
+            Self::State(error) => LeaseError::of(&error),
             Self::Unregistered => LeaseError::of(&Unregistered),
             Self::Dropped => LeaseError::yet(ended(self.to_string()), "Try again."),
             Self::Away(server, error) => LeaseError::yet(
@@ -152,6 +184,7 @@ impl fmt::Display for RegistryLinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(failed) => f.write_str(&failed.message),
+            Self::State(error) => error.fmt(f),
             Self::Dropped => {
                 f.write_str("The extension has just been dropped from the database that holds the registry")
             }

@@ -186,8 +186,8 @@ fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
 /// Has another node issue whose mark the clock has passed, if there is one.
 fn switch<H: Caller>(issuer: &Issuer<'_, H>, seat: Seat, era: u64) -> Result<(), SessionError> {
     let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
-    if !issuer.switch_rollback_at(seat, era)? && leased {
-        // Where none is to be had, the clock is waited for.
+    // Where none is to be had, the clock is waited for.
+    if !issuer.switch_rollback_at(seat, era)? && leased && issuer.take_another(seat, era)?.is_none() {
         drop(issuer.host.lease(true));
     }
     Ok(())

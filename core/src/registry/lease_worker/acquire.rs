@@ -12,7 +12,6 @@ use crate::registry::wire::{
     Entry, Former, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody,
 };
 use crate::server::issuer::IssuerState;
-use crate::server::state::{Here, State};
 use std::time::Duration;
 
 /// What there is to go by.
@@ -45,29 +44,21 @@ pub struct WorkerRange {
     capacity: u32,
     /// Where to begin; None: where the registry has it.
     preferred: Option<Preferred>,
-    /// The same for all worker ids that the server's own layout has, where these are not all.
-    all: Option<(u32, Option<Preferred>)>,
+    /// How many the server's own layout has, where these are not all.
+    all: Option<u32>,
 }
 
 impl WorkerRange {
     /// Those up to `limit`: which have room in all layouts that are in use.
-    pub fn within(limit: u32, state: &State, here: &Here, policy: Policy, shared: bool) -> Self {
-        let most = capacity(&here.layout);
-        let within = most.min(limit.saturating_add(1));
-        let preferred = |within| (!shared).then(|| preferred(state, here, policy, within));
-        let all = (within < most).then(|| (most, preferred(most)));
-        Self { capacity: within, preferred: preferred(within), all }
-    }
-
-    /// The same for a server that has this worker id from elsewhere, and asks a registry that others share.
-    pub fn beginning_with(self, worker: Option<u32>) -> Self {
-        let kept = worker.map(Preferred::from);
-        let all = self.all.map(|(capacity, preferred)| (capacity, kept.or(preferred)));
-        Self { preferred: kept.or(self.preferred), all, ..self }
+    /// `kept`: the one to begin with, which the server has from elsewhere.
+    pub fn within(limit: u32, layout: &Layout, kept: Option<u32>) -> Self {
+        let most = capacity(layout);
+        let capacity = most.min(limit.saturating_add(1));
+        Self { capacity, preferred: kept.map(Preferred::from), all: (capacity < most).then_some(most) }
     }
 
     fn widened(self) -> Option<Self> {
-        self.all.map(|(capacity, preferred)| Self { capacity, preferred, all: None })
+        self.all.map(|capacity| Self { capacity, all: None, ..self })
     }
 }
 
@@ -162,6 +153,9 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     fn release(&mut self, former: &Lease) {
         let from = self.state.change(|state, here| state.end_of(former, &here.layout));
         let Ok(from) = from else { return };
+        if former.is_chosen() {
+            return;
+        }
         let Lease { datacenter, worker, token, .. } = *former;
         let ask = RequestBody::Release { datacenter, worker, token, from };
         let released = if self.is_of_registry(former) {
@@ -205,6 +199,7 @@ impl Plan {
         let held = self.lease.as_ref().filter(|lease| lease.worker == worker);
         let (start, since) = match (choice, held) {
             (Choice::Own(_), Some(lease)) => (lease.start, lease.since),
+            (Choice::New { .. }, Some(lease)) if lease.is_chosen() => (lease.start, lease.since),
             (Choice::Own(row), None) if holds(Guard::ClaimStart) => {
                 (self.layout.position_after(row.leased), Some(row.leased.plus_micros(1)))
             }
@@ -216,17 +211,4 @@ impl Plan {
         let token = self.entry.token;
         Lease { datacenter: self.entry.datacenter, worker, token, start, since, expiry, origin }
     }
-}
-
-/// Where a server with a registry of its own begins to look for one of so many worker ids. Its share of them rests on its own
-/// layout alone: what other layouts have room for may be something else on a server that went another way.
-fn preferred(state: &State, here: &Here, policy: Policy, within: u32) -> Preferred {
-    if state.copy_of.is_some() {
-        return Preferred::of_copy(&state.home.told_apart(), within);
-    }
-    let (home, most) = (&here.home.identity, capacity(&here.layout));
-    let preferred = Preferred::alone(here.system_identifier, here.timeline, home, most);
-    // Numbers that are used up have to last.
-    let only = preferred.only && policy != Policy::Disposable && holds(Guard::Shares);
-    Preferred { only, ..preferred }
 }

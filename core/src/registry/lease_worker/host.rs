@@ -40,13 +40,11 @@ pub trait LeaseLink {
 /// Where the registry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryPlace {
-    /// In this database.
+    /// In this database, which leases worker ids to others.
     Here,
     /// On a server that this database uses.
     On(Other),
-    /// In another database of this server.
-    Elsewhere,
-    /// Nowhere: there is no extension in this database.
+    /// Nowhere: this database neither draws from a registry nor is one, or has no extension.
     Nowhere,
 }
 
@@ -75,9 +73,6 @@ pub trait LeaseHost {
     /// The time since the server's machine started, by a clock that cannot be stepped.
     fn uptime(&self) -> Duration;
 
-    /// A random number, to know a row by.
-    fn token(&mut self) -> i64;
-
     /// The settings as they are now.
     fn settings(&self) -> LeaseSettings;
 
@@ -101,7 +96,7 @@ pub struct LeaseSettings {
     pub policy: Policy,
     /// How far clocks may differ.
     pub max_clock_skew: Duration,
-    /// For how long ids are leased from a registry of the server's own.
+    /// For how long ids are leased.
     pub duration: Duration,
 }
 

@@ -16,7 +16,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         if let Some(expiry) = expiry {
             self.check_expiry(lease.worker, expiry)?;
         }
-        let (origin, database) = (self.origin(), self.host.database());
+        let origin = self.origin();
         let lost = self.state.change(|state, _| {
             let Some(held) = state.lease.as_mut().filter(|held| held.token == lease.token) else {
                 return false;
@@ -26,8 +26,6 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 held.expiry = expiry;
                 held.origin = origin;
                 state.claim = None;
-                state.registry = Some(database);
-                state.moving_to = None;
             } else {
                 state.give_up();
             }

@@ -4,7 +4,7 @@ use crate::clock::{UnixMicros, micros};
 use crate::registry::lease::until_renewal;
 use crate::sequence::request::Request;
 use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU32, AtomicU64,
+    AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release},
 };
 use std::time::Duration;
@@ -16,14 +16,10 @@ pub struct LeaseRequests {
     pub request: Request,
     /// Whether the lease is to be renewed, however far its end is. Stays until it was.
     pub renew: AtomicBool,
-    /// The database that is to be the registry from now on, by its oid, or [`ANY`], until the launcher has seen it; else 0.
-    pub moved_to: AtomicU32,
-    /// The database whose wish to be the registry, or not to be it any more, was rolled back, until the launcher has seen
-    /// it; else 0.
-    pub stays: AtomicU32,
-    /// The token of a lease whose row was rolled back with the transaction that wrote it, until the launcher has seen it;
-    /// else 0.
-    pub taken_back: AtomicI64,
+    /// The database whose use of registries has changed, by its oid, until the launcher has seen it; else 0.
+    pub changed: AtomicU32,
+    /// How many transactions are under way that change that.
+    pub changing: AtomicU32,
     /// The era of the generator in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
     /// none does.
     behind: AtomicU64,
@@ -32,9 +28,6 @@ pub struct LeaseRequests {
     granted: AtomicU64,
     granted_at: AtomicU64,
 }
-
-/// No database in particular.
-pub const ANY: u32 = u32::MAX;
 
 impl LeaseRequests {
     /// Asks for a renewal, however far the end of the lease is. The launcher has to be called then.

@@ -23,10 +23,12 @@ pub struct Counts {
     pub switches: AtomicU64,
     /// Whether the last attempt to write the state failed.
     pub unwritable: AtomicBool,
-    /// The expiry of the lease, in microseconds since 1970; 0 without a lease.
+    /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or where the server chose its worker id.
     pub expiry: AtomicI64,
-    /// The oid of the registry's database; 0 while that is not known.
+    /// The oid of the database by way of which worker ids are leased; 0 without one.
     pub registry: AtomicU64,
+    /// Whether there is known to be none.
+    pub alone: AtomicBool,
     /// The oid of the database that is to be the registry; else 0.
     pub moving_to: AtomicU64,
 }
@@ -37,7 +39,7 @@ impl Counts {
         Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
     }
 
-    /// The oid of the registry's database, if that is known.
+    /// The oid of the database by way of which worker ids are leased, if there is one.
     pub fn registry(&self) -> Option<u32> {
         oid(&self.registry)
     }

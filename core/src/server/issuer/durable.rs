@@ -88,9 +88,11 @@ impl<H: Host> Issuer<'_, H> {
     /// Makes known what the view shows.
     pub(super) fn publish(&self, state: &State) {
         let counts = &self.shared.counts;
-        let expiry = state.lease.as_ref().map_or(0, |lease| lease.expiry.0);
+        let leased = state.lease.as_ref().filter(|lease| !lease.is_chosen());
+        let expiry = leased.map_or(0, |lease| lease.expiry.0);
         counts.expiry.store(expiry, Relaxed);
         counts.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
+        counts.alone.store(state.alone, Relaxed);
         counts.moving_to.store(state.moving_to.unwrap_or(0).into(), Relaxed);
         let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
@@ -111,6 +113,8 @@ impl<H: Host> Issuer<'_, H> {
             replayed: cluster.replayed.max(self.shared.checkpoint),
             max_drift: Duration::from_micros(settings.rules.max_drift),
             max_clock_jump: settings.max_clock_jump,
+            token: self.host.token(),
+            policy: settings.policy,
             disposable: leased && !issuing.opened && settings.policy == Policy::Disposable,
         })
     }

@@ -90,6 +90,8 @@ pub trait Host: StateStore + Clocks + StateLock {
     fn cluster(&self) -> Cluster;
     /// The settings now.
     fn settings(&self) -> Settings;
+    /// A random number.
+    fn token(&self) -> i64;
     /// The database of the process, by its oid.
     fn database(&self) -> u32;
     /// Shows which server the worker id is leased from; empty: this one. Called under the state lock.

@@ -72,7 +72,8 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Whether the node fits a layout. Where worker ids are leased, that is noted, so that the next one does.
+    /// Whether the node fits a layout, for which a server without a registry may choose another worker id. Where they are
+    /// leased, that is noted, so that the next one does.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),
@@ -82,8 +83,13 @@ impl<H: Host> Issuer<'_, H> {
         if layout.check(Field::Datacenter, datacenter.into()).is_err() {
             return Err(no_room(Field::Datacenter, datacenter).into());
         }
-        let worker = state.node.map_or(0, |node| node.worker);
+        let worker = state.node_in(layout).map_or(0, |node| node.worker);
         if layout.check(Field::Worker, worker.into()).is_ok() {
+            return Ok(());
+        }
+        let settings = self.host.settings();
+        let usable = self.believed_now().plus_micros(settings.rules.max_drift);
+        if leased && state.choose_in(layout, settings.policy, usable) {
             return Ok(());
         }
         // Any role may call again and again.

@@ -17,8 +17,16 @@ const IN_USE: Duration = Duration::from_hours(7 * 24);
 const NOTED: Duration = Duration::from_mins(10);
 
 impl State {
+    /// Sets the node that issues, of a worker id that the server chooses where it is alone.
+    pub(super) fn identify(&mut self, here: &Here) {
+        if let (Identity::Leased { datacenter }, true) = (here.identity, self.alone) {
+            self.choose(here, datacenter);
+        }
+        self.set_node(here.identity);
+    }
+
     /// Sets the node that issues; the rollback value stays as long as the worker does.
-    pub(super) fn identify(&mut self, identity: Identity) {
+    fn set_node(&mut self, identity: Identity) {
         let leased = |datacenter: u32| {
             let lease = self.lease.as_ref().filter(|lease| lease.datacenter == datacenter)?;
             Some((lease.datacenter, lease.worker))
@@ -43,15 +51,15 @@ impl State {
         self.lease = None;
         self.former = None;
         self.claim = None;
+        self.others.layouts.iter_mut().for_each(|other| other.worker = None);
     }
 
     /// Takes up a lease: its worker issues from now on.
     pub fn take_up(&mut self, lease: Lease) {
-        self.claim = None;
-        self.former = None;
         let (datacenter, worker) = (lease.datacenter, lease.worker);
+        self.forget_lease();
         self.lease = Some(lease);
-        self.identify(Identity::Leased { datacenter });
+        self.set_node(Identity::Leased { datacenter });
         debug_assert!(self.node.is_some_and(|node| node.worker == worker));
     }
 
@@ -62,21 +70,20 @@ impl State {
             Some(origin) => Some(origin.identity.clone()),
             None => self.leases_with.take().filter(|_| same),
         };
-        self.registry = Some(database);
-        self.moving_to = None;
+        (self.registry, self.alone) = (Some(database), false);
     }
 
-    /// The registry here, of this identity, leases worker ids to others.
-    pub fn leases_out(&mut self, database: u32, identity: &str) {
+    /// The registry here, of this identity, leases worker ids to others: from now on to this server, too. Whether it has its own from
+    /// there already, or an operator chose it.
+    pub fn leases_out(&mut self, here: &Here, database: u32, identity: &str) -> bool {
+        if matches!(here.identity, Identity::Fixed { .. }) {
+            return true;
+        }
         if self.registry.is_none_or(|registry| registry == database) {
+            self.lease_by(database, true);
             self.leases_with = Some(identity.to_owned());
         }
-    }
-
-    /// The registry is where it was, this database where that is not known: what was begun to move it was rolled back.
-    pub fn stay(&mut self, database: u32) {
-        self.moving_to = None;
-        self.registry = self.registry.or(Some(database));
+        self.lease.as_ref().is_some_and(|lease| !lease.is_chosen())
     }
 
     /// Gives the lease up, because it is lost or released: no node issues until there is another.
@@ -92,19 +99,11 @@ impl State {
         self.former = former;
     }
 
-    /// Gives up the lease with this token, whose row was rolled back with the registry that it was in.
-    pub fn take_back(&mut self, token: i64) {
-        if self.lease.as_ref().is_some_and(|lease| lease.token == token) {
-            self.give_up();
-            self.registry = None;
-        }
-    }
-
     /// The database for which this server has worker ids together with others, where another one is to have them leased
     /// from the registry of this identity: two registries would lease the same one.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
-        let moving = self.moving_to.filter(other);
+        let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
         let with = self.leases_with.as_deref().filter(|with| *with != identity);
         moving.or_else(|| with.and(self.registry.filter(other)))
     }

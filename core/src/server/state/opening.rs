@@ -1,7 +1,7 @@
 //! Taking a stored state up: as it is, or changed where the server was promoted, copied, put back or given another layout.
 
 use super::error::StateError;
-use super::marks::{Marks, OF_ANOTHER};
+use super::marks::{Mark, Marks, OF_ANOTHER};
 use super::others::{OtherLayout, Others};
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
@@ -10,6 +10,7 @@ use crate::ids::id::Node;
 use crate::ids::layout::change::first_above;
 use crate::ids::layout::{Field, Layout};
 use crate::ids::position::Position;
+use crate::registry::lease::Lease;
 use crate::server::anchor::Verdict;
 
 impl State {
@@ -32,13 +33,17 @@ impl State {
             claim: None,
             registry: None,
             moving_to: None,
+            moving_with: None,
             leases_with: None,
+            alone: false,
+            is_installed: false,
+            first: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.
             state.succeed(here);
         }
-        state.identify(here.identity);
+        state.identify(here);
         state
     }
 
@@ -50,6 +55,10 @@ impl State {
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
         self.check_origin(here)?;
+        if !self.is_of(here) {
+            // What is known of registries is of another time, or place.
+            self.alone = false;
+        }
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
             self.promote(here);
@@ -62,9 +71,10 @@ impl State {
         self.refuse_twin(here)?;
         self.home = here.home.clone();
         if here.disposable {
+            self.name_worker();
             self.forget_lease();
         }
-        self.identify(here.identity);
+        self.identify(here);
         Ok(self)
     }
 
@@ -83,6 +93,7 @@ impl State {
     fn promote(&mut self, here: &Here) {
         self.timeline = here.timeline;
         if holds(Guard::PromotionForgets) {
+            self.name_worker();
             self.forget_lease();
         }
         self.succeed(here);
@@ -102,7 +113,7 @@ impl State {
     }
 
     /// The time, as far as this state believes the clock.
-    fn believed(&self, here: &Here) -> UnixMicros {
+    pub(super) fn believed(&self, here: &Here) -> UnixMicros {
         match here.clock.judged_by(&self.clock, here.max_clock_jump) {
             Verdict::Believed { .. } | Verdict::Behind => here.clock.wall,
             Verdict::Ahead { instead, .. } => instead,
@@ -150,6 +161,11 @@ impl State {
     /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
     /// copy: what was issued since is not in it.
     fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
+        // The numbers of servers out of an image are for operators to tell apart.
+        let is_image = self.is_unused() && !self.home.is_in(&here.home);
+        if is_image && matches!(here.identity, Identity::Fixed { .. }) {
+            return Ok(());
+        }
         if let Identity::Fixed { datacenter, worker } = here.identity
             && self.knows(datacenter, worker)
         {
@@ -157,6 +173,8 @@ impl State {
             return Err(StateError::Copy { homes, datacenter, worker });
         }
         self.copy_of = Some(self.home.clone());
+        self.first = self.first.filter(|_| self.home.is_in(&here.home));
+        self.name_worker();
         self.forget_lease();
         for mark in self.all_marks_mut() {
             mark.position = OF_ANOTHER;
@@ -203,15 +221,44 @@ impl State {
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
     /// lease is kept as a claim, so that the worker id need not wait for its expiry.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
-        let former = former.filter(|former| former.is_of(here));
-        let claim = former.and_then(|former| Some(former.lease.as_ref()?.token));
-        let own = Marks { floor: above, ..Marks::default() };
-        Self { own, claim, registry: former.and_then(|former| former.registry), ..Self::fresh(here) }
+        let mut state = Self { own: Marks { floor: above, ..Marks::default() }, ..Self::fresh(here) };
+        // What it issued may come after all that is known: it is to choose none of its worker ids again.
+        if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
+            former.node.iter().for_each(|node| state.own.set(*node, above));
+            let is_free = |mark: &&Mark| !mark.is_of_another();
+            former.all_marks().filter(is_free).for_each(|mark| state.own.set(mark.node, above));
+            let of_another = former.all_marks().filter(|mark| mark.is_of_another());
+            of_another.for_each(|mark| state.own.set(mark.node, OF_ANOTHER));
+        }
+        let Some(former) = former.filter(|former| former.is_of(here)) else { return state };
+        state.claim = former.lease.as_ref().filter(|lease| !lease.is_chosen()).map(|lease| lease.token);
+        state.registry = former.registry;
+        state.alone = former.alone;
+        state.first = former.first;
+        state.identify(here);
+        state
+    }
+
+    /// Whether nothing was issued.
+    fn is_unused(&self) -> bool {
+        self.all_marks().all(|mark| mark.position == Position::ZERO)
+            && self.own.floor == Position::ZERO
+            && self.others.floor == UnixMicros(0)
+            && self.others.layouts.iter().all(|other| other.of.floor == Position::ZERO)
+            && self.lease.as_ref().is_none_or(Lease::is_chosen)
     }
 
     /// Makes the layout of here and now the server's own, if that is what an operator has said it is to be: the marks of
     /// the former are kept, and ids of the new one begin above all of them.
     fn change_layout(&mut self, here: &Here) {
+        if self.is_unused() && self.is_of_cluster(here) {
+            self.layout = here.layout.to_string();
+            let fits = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
+            if !self.lease.as_ref().is_none_or(fits) {
+                self.forget_lease();
+            }
+            return;
+        }
         let said = self.next_layout.as_ref().and_then(|next| next.parse::<Layout>().ok());
         let Ok(former) = self.layout.parse::<Layout>() else { return };
         if !self.is_of_cluster(here) || former == here.layout || said != Some(here.layout) {
@@ -237,7 +284,7 @@ impl State {
         self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
         self.layout = here.layout.to_string();
         self.next_layout = None;
-        let former = OtherLayout { layout: former, rollback, used: UnixMicros(0), of };
+        let former = OtherLayout { layout: former, worker: None, rollback, used: UnixMicros(0), of };
         self.others.put(former, here.clock.wall);
     }
 }

@@ -21,6 +21,9 @@ const MOST_OTHERS: usize = MAX_PLACES as usize;
 pub struct OtherLayout {
     /// The layout.
     pub layout: Layout,
+    /// The worker id that issues in it where it has no room for the server's, which has no registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u32>,
     /// The rollback value that issues in it.
     pub rollback: u32,
     /// When ids of it were asked for last.
@@ -34,7 +37,7 @@ impl OtherLayout {
     /// One in which nothing is known to be issued, where every node begins at or above an instant.
     pub(super) fn new(layout: Layout, floor: UnixMicros, at: UnixMicros) -> Self {
         let of = Marks { marks: Vec::new(), floor: layout.position_from(floor) };
-        Self { layout, rollback: 0, used: at, of }
+        Self { layout, worker: None, rollback: 0, used: at, of }
     }
 
     /// An instant at or above all that may have been issued in it.

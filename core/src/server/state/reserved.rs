@@ -61,16 +61,6 @@ impl State {
         other.is_some()
     }
 
-    /// The node that issues in a layout: the server's, with a rollback value of the layout's.
-    pub fn node_in(&self, layout: &Layout) -> Option<Node> {
-        let node = self.node?;
-        if self.is_own(layout) {
-            return Some(node);
-        }
-        let rollback = self.others.get(layout).map_or(0, |other| other.rollback);
-        Some(Node { rollback, ..node })
-    }
-
     /// How far a node may have issued in a layout: a server that issues as that node begins here.
     pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
         let Ok(own) = self.layout.parse::<Layout>() else { return Position::MAX };
@@ -100,10 +90,11 @@ impl State {
         }
     }
 
-    /// Has every node begin at or above a position of a layout that has no mark in it.
+    /// Has every node begin at or above a position of a layout.
     pub fn begin_above(&mut self, layout: &Layout, above: Position) {
         if self.is_own(layout) {
             self.own.raise_floor(above);
+            self.own.rise(above);
         } else if above > Position::ZERO {
             let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
             self.others.get_mut(layout, used).of.raise_floor(above);

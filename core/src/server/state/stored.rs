@@ -8,7 +8,7 @@ use super::others::Others;
 use crate::clock::UnixMicros;
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
-use crate::registry::lease::Lease;
+use crate::registry::lease::{Lease, Policy};
 use crate::server::anchor::Reading;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -48,15 +48,49 @@ pub struct State {
     pub former: Option<Lease>,
     /// The token that is about to be written to the registry, and may be there already.
     pub claim: Option<i64>,
-    /// The database that holds the registry, by its oid.
+    /// The database by way of which worker ids are leased, by its oid: it draws from a registry, or is one.
     pub registry: Option<u32>,
-    /// The database that is to be the registry, if the transaction that said so was committed.
+    /// Whether all databases were looked into, and none does: the server chooses its worker id itself.
+    #[serde(default)]
+    pub alone: bool,
+    /// Whether the extension was seen in a database before a worker id was chosen.
+    #[serde(default)]
+    pub is_installed: bool,
+    /// The worker id that was chosen first; None where that is not known, or there was none.
+    #[serde(default)]
+    pub first: Option<First>,
+    /// The database by way of which they may be leased, or not any more, if a transaction is committed.
     #[serde(default)]
     pub moving_to: Option<u32>,
+    /// The registry, by its identity, that that database is to draw from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving_with: Option<String>,
     /// The registry, by its identity, from which this server and others have worker ids: a shared one, or its own where that
     /// has leased some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
+}
+
+/// The worker id that a server chose first, from which the shares of timelines are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct First {
+    /// The worker id.
+    pub worker: u32,
+    /// The timeline of the cluster then.
+    pub timeline: u32,
+}
+
+/// A row that tells of a first worker id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The datacenter that it is of.
+    pub datacenter: u32,
+    /// The worker id.
+    pub first: First,
+    /// The identity of the data directory of the server that chose it.
+    pub home: String,
+    /// Its cluster.
+    pub system_identifier: u64,
 }
 
 /// The node that a server is to issue as.
@@ -69,7 +103,7 @@ pub enum Identity {
         /// 0 to the layout's largest.
         worker: u32,
     },
-    /// A worker id leased from the registry.
+    /// A worker id leased from a registry, or chosen by the server where there is none.
     Leased {
         /// 0 to the layout's largest.
         datacenter: u32,
@@ -97,7 +131,11 @@ pub struct Here {
     pub max_drift: Duration,
     /// The largest step forward of the clock to be followed.
     pub max_clock_jump: Duration,
-    /// Whether the worker id leased before is not to be used again.
+    /// A random number, by which a worker id is known that is taken now.
+    pub token: i64,
+    /// Which worker id to take.
+    pub policy: Policy,
+    /// Whether the one of before is not to be used again.
     pub disposable: bool,
 }
 

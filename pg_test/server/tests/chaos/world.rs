@@ -61,7 +61,6 @@ impl World {
             ("log_line_prefix", "%m [%p] %b %e "),
             ("statement_timeout", "30s"),
             ("lock_timeout", "3s"),
-            ("snowflake_ids.registry_database", "postgres"),
             ("snowflake_ids.lease_duration", "1min"),
         ];
         let builder = settings.iter().fold(auto(), |builder, (name, value)| builder.set(name, value));

@@ -1,0 +1,272 @@
+//! The worker id of a server without a registry, which chooses it alone: from its identity, and from the marks of those that it,
+//! or the server that it is a copy of, has issued as.
+
+use super::marks::{Mark, OF_ANOTHER};
+use super::stored::{Chosen, First, Here, Identity, State};
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::ids::id::Node;
+use crate::ids::layout::{Field, Layout};
+use crate::registry::lease::{Lease, LeaseRow, Policy, Preferred, Search, capacity};
+use crate::registry::wire::LeaseError;
+use std::collections::BTreeMap;
+
+/// When a worker id may be used that is another server's.
+const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
+
+/// How many worker ids an error lists.
+const LISTED: usize = 20;
+
+impl State {
+    /// No database of the server draws worker ids from a registry, or leases them to others: it chooses one itself.
+    /// `is_changing`: a transaction that is under way may change that.
+    pub fn be_alone(&mut self, here: &Here, is_changing: bool) {
+        self.alone = true;
+        self.registry = None;
+        self.leases_with = None;
+        self.moving_to = self.moving_to.filter(|_| is_changing);
+        self.former = None;
+        self.identify(here);
+    }
+
+    /// A database draws worker ids from a registry, or leases them to others: this server leases its own by way of it. It issues
+    /// under the one that it has until that has been asked.
+    pub fn lease_by(&mut self, database: u32, is_changing: bool) {
+        self.alone = false;
+        self.registry = Some(database);
+        self.moving_to = self.moving_to.filter(|_| is_changing);
+    }
+
+    /// A database draws from the registry of this identity, or from none any more, by a transaction that was committed. A worker id
+    /// that this server chose itself may be another node's from now on. Whether it had chosen it.
+    pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
+        if identity.is_some() || !self.alone {
+            self.moving_to = self.moving_to.filter(|moving| *moving != database);
+        }
+        let Some(identity) = identity.filter(|_| self.lease.as_ref().is_some_and(Lease::is_chosen)) else {
+            return false;
+        };
+        self.lease_by(database, true);
+        self.leases_with = Some(identity.to_owned());
+        self.leave_former();
+        true
+    }
+
+    /// Takes another worker id, as the clock is behind the ids of the present one. None where it is not this server that
+    /// chooses; else whether there is one.
+    pub fn take_another(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
+        let Identity::Leased { datacenter } = here.identity else { return None };
+        if !self.alone {
+            return None;
+        }
+        if self.blocks_all_workers(&here.layout, now) {
+            return Some(false);
+        }
+        self.name_worker();
+        let Some(lease) = self.take_free(here, datacenter, now) else { return Some(false) };
+        self.forget_lease();
+        self.lease = Some(lease);
+        self.identify(here);
+        Some(true)
+    }
+
+    /// Keeps the worker id that was chosen, or leased from the server's own registry, or chooses one.
+    pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
+        match &mut self.lease {
+            Some(lease) if lease.datacenter == datacenter && lease.origin.is_none() => {
+                lease.expiry = Lease::NO_END;
+            }
+            _ => {
+                self.name_worker();
+                self.forget_lease();
+                let usable = self.believed(here).plus(here.max_drift);
+                self.lease = self.take_free(here, datacenter, usable);
+            }
+        }
+    }
+
+    /// A worker id of the server's own layout that is free.
+    fn take_free(&mut self, here: &Here, datacenter: u32, at: UnixMicros) -> Option<Lease> {
+        let (used, most) = (self.used_workers(datacenter), capacity(&here.layout));
+        let is_first = self.first.is_none()
+            && (self.is_copied() || used.is_empty() && self.timeline == 1 && !self.is_installed);
+        let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(here.policy, most) };
+        let worker = free_worker(used, most, preferred, here.policy, at)?;
+        if is_first {
+            self.first = Some(First { worker, timeline: self.timeline });
+        }
+        Some(Lease::chosen(datacenter, worker, here.token))
+    }
+
+    /// Chooses a worker id for a layout that has no room for the server's: what that leaves when divided by how many there are, or
+    /// one of its share where a worker id that is not to be used leaves the same. Whether there is one.
+    pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
+        let Some(node) = self.node.filter(|_| self.alone) else { return false };
+        let capacity = capacity(layout);
+        let mut used = BTreeMap::new();
+        for (worker, end) in self.used_workers(node.datacenter) {
+            if worker != node.worker {
+                let known = used.entry(worker % capacity).or_insert(end);
+                *known = end.max(*known);
+            }
+        }
+        let begin = node.worker % capacity;
+        let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
+        let own = self.layout.parse().map_or(1, |own| crate::registry::lease::capacity(&own));
+        let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy, own) };
+        // Where the clock has passed none of them, it is waited for.
+        let worker = free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours));
+        self.others.get_mut(layout, at).worker = worker;
+        worker.is_some()
+    }
+
+    /// Notes the rows of a table of a database with the extension: the worker ids that servers of this cluster, or of one that it was upgraded from,
+    /// had chosen first, the first of all at the head. Those of others are none that this one chooses.
+    pub fn note_chosen(&mut self, here: &Here, rows: &[Chosen]) {
+        self.is_installed = true;
+        if !holds(Guard::NotedNamed) {
+            return;
+        }
+        if !self.is_copied() {
+            let ours = rows.iter().find(|row| row.system_identifier == here.system_identifier);
+            self.first = self.first.or(ours.map(|row| row.first));
+        }
+        for Chosen { datacenter, first, .. } in rows.iter().filter(|row| row.home != here.home.identity) {
+            let node = Node { datacenter: *datacenter, worker: first.worker, rollback: 0 };
+            if self
+                .node
+                .is_none_or(|issues| (issues.datacenter, issues.worker) != (node.datacenter, node.worker))
+            {
+                self.own.set(node, OF_ANOTHER);
+            }
+        }
+    }
+
+    /// Why a server that may choose its worker id has none; None where it has.
+    pub fn no_worker(&self, here: &Here) -> Option<LeaseError> {
+        let may_choose = matches!(here.identity, Identity::Leased { .. });
+        (may_choose && self.node.is_none()).then(|| self.none_free(here))
+    }
+
+    /// Why no worker id is free.
+    pub fn none_free(&self, here: &Here) -> LeaseError {
+        let (Identity::Leased { datacenter } | Identity::Fixed { datacenter, .. }) = here.identity;
+        let (capacity, used) = (capacity(&here.layout), self.used_workers(datacenter));
+        let preferred = self.of_timeline(here.policy, capacity);
+        let listed = |workers: &mut dyn Iterator<Item = u32>| {
+            let mut shown: Vec<String> = workers.take(LISTED + 1).map(|worker| worker.to_string()).collect();
+            if shown.len() > LISTED {
+                shown[LISTED] = "...".into();
+            }
+            shown.join(", ")
+        };
+        let may = if preferred.only {
+            let of_share = listed(&mut preferred.of_share(capacity));
+            format!(" This server, which has no registry, may choose {of_share}.")
+        } else {
+            String::new()
+        };
+        let used = listed(&mut used.into_keys());
+        let mut detail = format!(
+            "Datacenter {datacenter} has {capacity} worker ids.{may} It, or its original, has issued ids as {used}."
+        );
+        let hint = if here.policy == Policy::Disposable {
+            detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used again.");
+            "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout with more worker \
+             bits."
+        } else {
+            "Set snowflake_ids.worker_id to a number that no other server has, or have the servers use a registry."
+        };
+        LeaseError { message: "no worker id is free".into(), ..LeaseError::yet(detail, hint) }
+    }
+
+    /// Has a mark for the worker id that there is: so none that is chosen later is the same.
+    pub(super) fn name_worker(&mut self) {
+        let Some(Lease { datacenter, worker, .. }) = self.lease else { return };
+        let node = Node { datacenter, worker, rollback: 0 };
+        self.own.set(node, self.mark(node));
+    }
+
+    /// The worker ids of a datacenter that marks name, and the instant from which each may be used.
+    fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
+        let own = self.layout.parse::<Layout>().ok();
+        let others = self.others.layouts.iter().map(|other| (other.layout, &other.of));
+        let all = own.into_iter().map(|own| (own, &self.own)).chain(others);
+        let mut used = BTreeMap::new();
+        for (layout, of) in all {
+            for Mark { node, position } in of.marks.iter().filter(|mark| mark.node.datacenter == datacenter) {
+                let end = if *position == OF_ANOTHER { OF_OTHERS } else { layout.instant_above(*position) };
+                let known = used.entry(node.worker).or_insert(end);
+                *known = end.max(*known);
+            }
+        }
+        if holds(Guard::UsedNamed) { used } else { BTreeMap::new() }
+    }
+
+    /// Any, as the server's home tells it apart from others that were never introduced to it. A copy keeps to those that leave
+    /// something else than its original's when divided by the number of shares, and so do all that each chooses later.
+    fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
+        let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
+        let shares = Preferred::shares(most);
+        let is_used = |share: &u32| used.keys().any(|worker| worker % shares == *share);
+        let left: Vec<u32> = (0..shares).filter(|share| !is_used(share)).collect();
+        let turn = usize::try_from(preferred.worker).unwrap_or(0).checked_rem(left.len());
+        match turn {
+            Some(turn) if shares > 1 => {
+                let worker = preferred.worker - preferred.worker % shares + left[turn];
+                Preferred { worker, shares, ..preferred }
+            }
+            _ => preferred,
+        }
+    }
+
+    /// Those of the share of its timeline, of eight: that of the first that was chosen, and one further after each promotion. So
+    /// both servers choose without each other then.
+    fn of_timeline(&self, policy: Policy, most: u32) -> Preferred {
+        let (id, home) = (self.system_identifier, &self.home.identity);
+        let preferred = match self.first {
+            Some(first) => {
+                let share = first.worker.wrapping_add(self.timeline).wrapping_sub(first.timeline);
+                Preferred::in_share(share.into(), id, home, most)
+            }
+            None => Preferred::alone(id, self.timeline, home, most),
+        };
+        // Numbers that are used up have to last.
+        let only = preferred.only && policy != Policy::Disposable && holds(Guard::Shares);
+        Preferred { only, ..preferred }
+    }
+
+    /// Whether it is in the place of a copy of another server's directory.
+    fn is_copied(&self) -> bool {
+        self.copy_of.as_ref().is_some_and(|of| !of.is_in(&self.home))
+    }
+
+    /// The node that issues in a layout: the server's, under the worker id that was chosen for the layout where that one has no
+    /// room, with a rollback value of the layout's.
+    pub fn node_in(&self, layout: &Layout) -> Option<Node> {
+        let node = self.node?;
+        if self.is_own(layout) {
+            return Some(node);
+        }
+        let other = self.others.get(layout);
+        let rollback = other.map_or(0, |other| other.rollback);
+        let has_room = layout.check(Field::Worker, node.worker.into()).is_ok();
+        let instead = other.and_then(|other| other.worker).filter(|_| self.alone && !has_room);
+        Some(Node { worker: instead.unwrap_or(node.worker), rollback, ..node })
+    }
+}
+
+/// A worker id that is not used; else the one whose ids the clock has passed for the longest, unless each is used once only.
+fn free_worker(
+    used: BTreeMap<u32, UnixMicros>,
+    capacity: u32,
+    preferred: Preferred,
+    policy: Policy,
+    at: UnixMicros,
+) -> Option<u32> {
+    let policy = if policy == Policy::Disposable { policy } else { Policy::Queue };
+    let row = |(worker, expiry)| LeaseRow { worker, token: None, expiry, leased: expiry };
+    let rows: Vec<LeaseRow> = used.into_iter().map(row).collect();
+    let search = Search { policy, own: [None; 2], except: &[], preferred, capacity, now: at, wary: None };
+    search.choose(&rows).map(|choice| choice.worker())
+}

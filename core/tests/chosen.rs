@@ -1,0 +1,329 @@
+//! The worker id of a server without a registry.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
+use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::state::{
+    Birth, Chosen, DataDirectory, First, Here, Identity, State, StateError,
+};
+use snowflake_ids_core::{Layout, Node, Position, UnixMicros};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
+const LEASED: Identity = Identity::Leased { datacenter: 0 };
+
+fn layout() -> Layout {
+    "41/5/5/12".parse().unwrap()
+}
+
+fn narrow() -> Layout {
+    "41/0/3/9".parse().unwrap()
+}
+
+fn here(home: &str) -> Here {
+    let home =
+        DataDirectory { identity: home.into(), file: None, host: "h".into(), directory: "/data".into() };
+    Here {
+        system_identifier: 7,
+        timeline: 1,
+        home,
+        layout: layout(),
+        identity: LEASED,
+        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000_000_000 },
+        replayed: None,
+        max_drift: Duration::from_mins(1),
+        max_clock_jump: Duration::from_hours(1),
+        token: 21,
+        policy: Policy::Reuse,
+        disposable: false,
+    }
+}
+
+/// The same so much later.
+fn after(seconds: u64, here: &Here) -> Here {
+    let micros = seconds * 1_000_000;
+    let Reading { wall, boot, since_boot } = here.clock.clone();
+    let clock = Reading { wall: wall.plus_micros(micros), boot, since_boot: since_boot + micros };
+    Here { clock, ..here.clone() }
+}
+
+fn alone(here: &Here) -> State {
+    let mut state = State::fresh(here);
+    state.be_alone(here, false);
+    state
+}
+
+fn worker(state: &State) -> u32 {
+    state.node.expect("a worker id").worker
+}
+
+/// Issues some ids, up to 3 s ahead.
+fn issue(state: &mut State, here: &Here) {
+    let limit = state.reserve(&layout(), here.clock.wall, Position(0), Duration::from_secs(3));
+    assert!(limit.is_some_and(|limit| limit > layout().position_at(here.clock.wall)));
+}
+
+#[test]
+fn a_server_that_has_not_looked_for_a_registry_issues_nothing() {
+    let mut state = State::fresh(&here("a"));
+    assert_eq!(state.node, None);
+    state.be_alone(&here("a"), false);
+    issue(&mut state, &here("a"));
+    assert_eq!(state.lease.as_ref().map(|lease| lease.expiry), Some(Lease::NO_END));
+}
+
+#[test]
+fn each_worker_id_is_as_likely_as_another_for_servers_out_of_one_image() {
+    let mut taken = [0; 32];
+    for home in 0..3_200 {
+        taken[worker(&alone(&here(&home.to_string()))) as usize] += 1;
+    }
+    assert!(taken.iter().all(|taken| (50..150).contains(taken)), "{taken:?}");
+}
+
+#[test]
+fn a_worker_id_is_kept() {
+    let mut state = alone(&here("a"));
+    issue(&mut state, &here("a"));
+    let later = after(1_000_000, &here("a"));
+    let text = state.to_text().unwrap();
+    let reopened = State::from_text(text.as_bytes()).unwrap().open(&later).unwrap();
+    assert_eq!(worker(&reopened), worker(&state));
+    assert_eq!(reopened, state);
+}
+
+#[test]
+fn a_copy_and_a_promoted_server_look_for_a_registry_and_choose_another() {
+    for home in 0..200 {
+        let original = here(&home.to_string());
+        let state = alone(&original);
+        let copy = here("elsewhere");
+        let promoted = Here { timeline: 2, ..copy.clone() };
+        for there in [copy, promoted] {
+            let mut state = state.clone().open(&there).unwrap();
+            assert_eq!(state.node, None);
+            state.be_alone(&there, false);
+            assert_ne!(worker(&state), worker(&alone(&original)), "home {home}");
+        }
+    }
+}
+
+/// Whatever each of both chooses later.
+#[test]
+fn both_sides_of_a_promotion_choose_from_different_shares() {
+    let primary = here("primary");
+    let standby = Here { timeline: 2, ..here("standby") };
+    let all = |mut state: State, here: &Here| {
+        let mut workers = BTreeSet::new();
+        while state.take_another(here, here.clock.wall) == Some(true) {
+            workers.insert(worker(&state));
+            issue(&mut state, here);
+        }
+        workers
+    };
+    let ours = all(alone(&primary), &primary);
+    // It knows the first one by the table, and has no copy of the state.
+    let mut state = State::fresh(&standby);
+    let first = worker(&alone(&primary));
+    let row = Chosen {
+        datacenter: 0,
+        first: First { worker: first, timeline: 1 },
+        home: "primary".into(),
+        system_identifier: 7,
+    };
+    state.note_chosen(&standby, &[row]);
+    state.be_alone(&standby, false);
+    let theirs = all(state, &standby);
+    assert!((3..=4).contains(&ours.len()) && (3..=4).contains(&theirs.len()), "{ours:?} {theirs:?}");
+    assert!(ours.is_disjoint(&theirs), "{ours:?} {theirs:?}");
+}
+
+#[test]
+fn a_lease_of_its_own_that_an_older_release_had_goes_on_without_an_end() {
+    let mut state = State::fresh(&here("a"));
+    let expiry = NOW.plus_micros(60_000_000);
+    let start = layout().position_at(NOW.plus_micros(5_000_000));
+    state.take_up(Lease { datacenter: 0, worker: 9, token: 1, start, since: None, expiry, origin: None });
+    state.be_alone(&here("a"), false);
+    assert_eq!((worker(&state), state.lease.as_ref().unwrap().expiry), (9, Lease::NO_END));
+    assert_eq!(state.mark(state.node.unwrap()), start);
+}
+
+#[test]
+fn a_server_that_leaves_its_registry_leaves_the_worker_id_there() {
+    let mut state = State::fresh(&here("a"));
+    let origin = Some(Origin { identity: "r".into(), server: "central".into() });
+    let expiry = NOW.plus_micros(60_000_000);
+    let lease = Lease { datacenter: 0, worker: 9, token: 1, start: Position(0), since: None, expiry, origin };
+    state.leased_from(5, lease.origin.as_ref());
+    state.take_up(lease);
+    assert_eq!((state.registry, state.alone), (Some(5), false));
+    state.be_alone(&here("a"), false);
+    assert_ne!(worker(&state), 9);
+    assert_eq!((state.registry, state.leases_with), (None, None));
+}
+
+#[test]
+fn a_server_that_finds_a_registry_goes_on_until_that_has_answered() {
+    let mut state = alone(&here("a"));
+    let chosen = worker(&state);
+    state.lease_by(5, false);
+    let state = state.open(&here("a")).unwrap();
+    assert_eq!((worker(&state), state.alone), (chosen, false));
+}
+
+#[test]
+fn a_change_that_is_under_way_is_kept_in_mind() {
+    let mut state = alone(&here("a"));
+    state.moving_to = Some(5);
+    state.be_alone(&here("a"), true);
+    assert_eq!(state.moving_to, Some(5));
+    state.be_alone(&here("a"), false);
+    assert_eq!(state.moving_to, None);
+}
+
+#[test]
+fn a_disposable_worker_id_is_used_by_one_start_only_and_queue_waits_for_the_clock() {
+    let start = Here { policy: Policy::Disposable, disposable: true, ..here("a") };
+    let (mut state, mut seen) = (alone(&start), BTreeSet::new());
+    while let Some(node) = state.node {
+        assert!(seen.insert(node.worker), "{} again", node.worker);
+        state = state.open(&start).unwrap();
+    }
+    assert_eq!(seen.len(), 32);
+    let none = state.no_worker(&start).unwrap();
+    assert_eq!(none.message, "no worker id is free");
+    assert!(none.detail.contains("has 32 worker ids") && none.hint.contains("worker_id_policy"), "{none:?}");
+    // The clock has passed the ids of each.
+    let mut state = state.open(&after(600, &here("a"))).unwrap();
+    assert!(state.node.is_some());
+    assert_eq!(state.no_worker(&here("a")), None);
+    state.give_up();
+    state.alone = false;
+    assert_eq!(state.open(&here("a")).unwrap().node, None);
+}
+
+#[test]
+fn where_the_clock_is_behind_another_worker_id_issues_until_there_is_none() {
+    let here = here("a");
+    let mut state = alone(&here);
+    issue(&mut state, &here);
+    let behind = UnixMicros(NOW.0 - 1_000_000);
+    let mut seen = BTreeSet::from([worker(&state)]);
+    while state.take_another(&here, behind) == Some(true) {
+        assert!(seen.insert(worker(&state)));
+        issue(&mut state, &here);
+    }
+    assert!((4..=5).contains(&seen.len()), "its share: {seen:?}");
+    let before = worker(&state);
+    let later = NOW.plus_micros(10_000_000);
+    assert_eq!(state.take_another(&here, later), Some(true), "the clock has passed all");
+    assert_ne!(worker(&state), before);
+    state.lease_by(5, false);
+    assert_eq!(state.take_another(&here, later), None, "a registry has to be asked");
+}
+
+#[test]
+fn a_layout_without_room_has_a_worker_id_of_its_own() {
+    for home in 0..200 {
+        let original = here(&home.to_string());
+        let mut state = alone(&original);
+        let at = original.clock.wall.plus(original.max_drift);
+        let in_narrow = |state: &mut State, here: &Here| {
+            assert!(worker(state) < 8 || state.choose_in(&narrow(), here.policy, at));
+            state.node_in(&narrow()).unwrap().worker
+        };
+        let own = worker(&state);
+        let ours = in_narrow(&mut state, &original);
+        assert_eq!((ours, worker(&state)), (own % 8, own), "the server's stays");
+        assert_eq!(state.node_in(&layout()).unwrap().worker, own);
+        // So has a copy, or a promoted standby, and never the same.
+        let copy = Here { timeline: 1 + home % 2, ..here("elsewhere") };
+        let mut copied = state.clone().open(&copy).unwrap();
+        copied.be_alone(&copy, false);
+        assert_ne!(in_narrow(&mut copied, &copy), ours, "home {home}");
+        // The same after the clock was stepped back, where both choose again.
+        for (state, here) in [(&mut state, &original), (&mut copied, &copy)] {
+            issue(state, here);
+            assert_eq!(state.take_another(here, NOW), Some(true));
+        }
+        assert_ne!(in_narrow(&mut copied, &copy), in_narrow(&mut state, &original), "home {home}");
+    }
+}
+
+#[test]
+fn a_state_begun_anew_takes_another_worker_id() {
+    for home in 0..200 {
+        let here = here(&home.to_string());
+        let mut former = alone(&here);
+        issue(&mut former, &here);
+        let above = layout().position_after(NOW.plus_micros(60_000_000));
+        let state = State::anew(&here, above, Some(&former));
+        assert!(state.alone && worker(&state) != worker(&former), "home {home}");
+        let used = Node { datacenter: 0, worker: worker(&former), rollback: 0 };
+        assert_eq!(state.mark(used), above);
+        let unknown = State::anew(&here, above, None);
+        assert_eq!((unknown.node, unknown.alone), (None, false), "it looks for a registry first");
+    }
+}
+
+#[test]
+fn a_state_that_was_put_back_is_known_by_its_file() {
+    let file = |inode| Some(Birth { inode, at: None });
+    let first = here("a").with_file(Birth { inode: 1, at: None });
+    let mut state = alone(&first);
+    issue(&mut state, &first);
+    state.home.file = file(1);
+    let put_back = after(100, &first).with_file(Birth { inode: 2, at: None });
+    let mut state = state.open(&put_back).unwrap();
+    assert_eq!(state.node, None, "it looks for a registry first");
+    state.be_alone(&put_back, false);
+    let begins = state.mark(state.node.unwrap());
+    assert!(begins >= layout().position_after(put_back.clock.wall.plus(put_back.max_drift)));
+}
+
+#[test]
+fn a_server_knows_its_own_row() {
+    let server = here("a");
+    let mut state = alone(&server);
+    let row = |home: &str, worker| Chosen {
+        datacenter: 0,
+        first: First { worker, timeline: 1 },
+        home: home.into(),
+        system_identifier: 7,
+    };
+    let own = worker(&state);
+    state.lease_by(5, false);
+    state.leave_former();
+    state.note_chosen(&server, &[row("a", own), row("b", (own + 1) % 32)]);
+    assert_eq!(state.blocked_workers(&layout(), 0, NOW), [(own + 1) % 32]);
+}
+
+#[test]
+fn the_layout_may_change_until_an_id_was_issued() {
+    let first = here("a");
+    let other = Here { layout: "41/0/3/9".parse().unwrap(), ..first.clone() };
+    let mut state = alone(&first);
+    let reopened = state.clone().open(&other).unwrap();
+    assert!(reopened.alone && worker(&reopened) < 8);
+    assert_eq!(reopened.open(&first).unwrap().layout, first.layout.to_string());
+    issue(&mut state, &first);
+    assert!(matches!(state.open(&other), Err(StateError::Layout { .. })));
+}
+
+#[test]
+fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
+    let fixed = |home: &str| Here { identity: Identity::Fixed { datacenter: 0, worker: 3 }, ..here(home) };
+    let mut state = State::fresh(&fixed("a"));
+    let copy = state.clone().open(&fixed("b")).unwrap();
+    assert!(copy.node.is_some() && copy.copy_of.is_none());
+    // An early state that was put back.
+    let first = fixed("a").with_file(Birth { inode: 1, at: None });
+    let put_back = fixed("a").with_file(Birth { inode: 2, at: None });
+    let early = State::fresh(&first).open(&put_back);
+    assert!(matches!(early, Err(StateError::Copy { .. })));
+    issue(&mut state, &fixed("a"));
+    assert!(matches!(state.open(&fixed("b")), Err(StateError::Copy { .. })));
+}

@@ -37,7 +37,7 @@ fn here(home: &str) -> Here {
         max_clock_jump: Duration::from_hours(1),
         token: 21,
         policy: Policy::Reuse,
-        disposable: false,
+        starts: false,
     }
 }
 
@@ -186,7 +186,7 @@ fn a_change_that_is_under_way_is_kept_in_mind() {
 
 #[test]
 fn a_disposable_worker_id_is_used_by_one_start_only_and_queue_waits_for_the_clock() {
-    let start = Here { policy: Policy::Disposable, disposable: true, ..here("a") };
+    let start = Here { policy: Policy::Disposable, starts: true, ..here("a") };
     let (mut state, mut seen) = (alone(&start), BTreeSet::new());
     while let Some(node) = state.node {
         assert!(seen.insert(node.worker), "{} again", node.worker);
@@ -326,4 +326,23 @@ fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
     assert!(matches!(early, Err(StateError::Copy { .. })));
     issue(&mut state, &fixed("a"));
     assert!(matches!(state.open(&fixed("b")), Err(StateError::Copy { .. })));
+}
+
+/// A transaction may have been committed right before, by which this server draws from a registry.
+#[test]
+fn after_a_crash_in_a_change_of_registries_it_is_looked_before_ids_go_on() {
+    let server = here("a");
+    let mut state = alone(&server);
+    issue(&mut state, &server);
+    let chosen = worker(&state);
+    state.moving_to = Some(5);
+    assert_eq!(
+        state.clone().open(&server).unwrap().node,
+        state.node,
+        "nothing happens while it is under way"
+    );
+    let mut state = state.open(&Here { starts: true, ..server.clone() }).unwrap();
+    assert_eq!((state.node, state.alone), (None, false));
+    state.be_alone(&server, false);
+    assert_eq!(worker(&state), chosen, "it was rolled back");
 }

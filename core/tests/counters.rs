@@ -52,7 +52,7 @@ fn here(identity: Identity) -> Here {
         max_clock_jump: 3_600 * SECOND,
         token: 21,
         policy: Policy::Reuse,
-        disposable: false,
+        starts: false,
     }
 }
 

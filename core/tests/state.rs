@@ -37,7 +37,7 @@ fn here(identity: Identity) -> Here {
         max_clock_jump: 3_600 * SECOND,
         token: 21,
         policy: Policy::Reuse,
-        disposable: false,
+        starts: false,
     }
 }
 
@@ -268,7 +268,7 @@ fn a_promoted_server_begins_above_the_last_commit_and_forgets_the_lease() {
 
 #[test]
 fn a_disposable_worker_id_is_not_used_after_a_restart() {
-    let state = leased().open(&Here { disposable: true, ..here(LEASED) }).unwrap();
+    let state = leased().open(&Here { starts: true, policy: Policy::Disposable, ..here(LEASED) }).unwrap();
     assert_eq!((state.node, state.lease), (None, None));
 }
 
@@ -453,7 +453,10 @@ proptest! {
                 prop_assert!(!own || was_copy, "its own is never refused");
                 continue;
             };
-            let is_own = own || promoted || adopts || was_copy;
+            // An image, of which each server has a number.
+            let is_unused = state.own.marks.is_empty() && state.own.floor == Position(0) && state.others.layouts.is_empty();
+            let is_image = is_unused && state.home.identity != here.home.identity;
+            let is_own = own || promoted || adopts || was_copy || is_image;
             prop_assert!(is_own || opened.node.is_none() || opened.node != state.node, "{opened:?}");
             for worker in 0..32 {
                 let node = node(worker, 0);

@@ -4,8 +4,7 @@ use super::error::IssuerError;
 use super::host::Host;
 use super::issuing::{Issuer, Issuing};
 use crate::guard::{Guard, holds};
-use crate::registry::lease::Policy;
-use crate::server::state::{Birth, Here, Identity, State, StateError};
+use crate::server::state::{Birth, Here, State, StateError};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -102,7 +101,6 @@ impl<H: Host> Issuer<'_, H> {
     pub(super) fn here(&self, issuing: &Issuing) -> Result<Here, IssuerError> {
         let home = self.host.data_directory().map_err(IssuerError::Unreadable)?;
         let (cluster, settings) = (self.host.cluster(), self.host.settings());
-        let leased = matches!(self.shared.identity, Identity::Leased { .. });
         Ok(Here {
             system_identifier: cluster.system_identifier,
             timeline: cluster.timeline,
@@ -115,7 +113,7 @@ impl<H: Host> Issuer<'_, H> {
             max_clock_jump: settings.max_clock_jump,
             token: self.host.token(),
             policy: settings.policy,
-            disposable: leased && !issuing.opened && settings.policy == Policy::Disposable,
+            starts: !issuing.opened,
         })
     }
 }

@@ -25,8 +25,8 @@ impl State {
         self.registry = None;
         self.leases_with = None;
         self.moving_to = self.moving_to.filter(|_| is_changing);
-        self.former = None;
         self.identify(here);
+        self.former = None;
     }
 
     /// A database draws worker ids from a registry, or leases them to others: this server leases its own by way of it. It issues
@@ -72,6 +72,7 @@ impl State {
 
     /// Keeps the worker id that was chosen, or leased from the server's own registry, or chooses one.
     pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
+        self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
         match &mut self.lease {
             Some(lease) if lease.datacenter == datacenter && lease.origin.is_none() => {
                 lease.expiry = Lease::NO_END;

@@ -10,7 +10,7 @@ use crate::ids::id::Node;
 use crate::ids::layout::change::first_above;
 use crate::ids::layout::{Field, Layout};
 use crate::ids::position::Position;
-use crate::registry::lease::Lease;
+use crate::registry::lease::{Lease, Policy};
 use crate::server::anchor::Verdict;
 
 impl State {
@@ -70,12 +70,24 @@ impl State {
         }
         self.refuse_twin(here)?;
         self.home = here.home.clone();
-        if here.disposable {
-            self.name_worker();
-            self.forget_lease();
+        if here.starts && matches!(here.identity, Identity::Leased { .. }) {
+            self.start(here);
         }
         self.identify(here);
         Ok(self)
+    }
+
+    /// A worker id may be for one start only. One that was chosen is not for a server that may draw from a registry by now, as a crash
+    /// has cut short a transaction, or what it was followed by.
+    fn start(&mut self, here: &Here) {
+        if here.policy == Policy::Disposable {
+            self.name_worker();
+            self.forget_lease();
+        }
+        if self.moving_to.is_some() && self.alone {
+            self.alone = false;
+            self.leave_former();
+        }
     }
 
     /// Whether its positions mean anything here.

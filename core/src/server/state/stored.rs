@@ -135,8 +135,8 @@ pub struct Here {
     pub token: i64,
     /// Which worker id to take.
     pub policy: Policy,
-    /// Whether the one of before is not to be used again.
-    pub disposable: bool,
+    /// Whether the server has just started.
+    pub starts: bool,
 }
 
 impl Here {

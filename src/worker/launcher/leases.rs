@@ -4,8 +4,8 @@
 use crate::issuer;
 use crate::lease;
 use crate::pg::clock::uptime;
+use crate::pg::worker;
 use crate::pg::{database, server};
-use crate::pg::{report, worker};
 use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases as Board, leases};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
@@ -83,8 +83,8 @@ impl LeaseLauncher {
                 Some(BACKOFF.first)
             }
             Action::Note(found) => {
-                note(shared, board, found, under_way);
-                Some(BACKOFF.first)
+                let noted = note(shared, board, found, under_way);
+                Some(if noted { BACKOFF.first } else { BACKOFF.most })
             }
             Action::Answer => {
                 answer(shared, board);
@@ -178,20 +178,20 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Has the state say what was found out.
-fn note(shared: &Shared, board: &Board, found: Option<u32>, is_changing: bool) {
+/// Has the state say what was found out; whether it could be written.
+fn note(shared: &Shared, board: &Board, found: Option<u32>, is_changing: bool) -> bool {
     let noted = issuer::change(shared, |state, here| match found {
         // Something has changed since that was looked at.
         _ if board.requests.changed.load(Acquire) != 0 => {}
         None => state.be_alone(here, is_changing),
         Some(database) => state.lease_by(database, is_changing),
     });
-    match noted {
+    // Why it could not be, sessions are told, and the log is by the keeper of marks.
+    if noted.is_ok() && found.is_some() {
         // It asks the registry at once.
-        Ok(()) if found.is_some() => board.requests.ask_to_renew(),
-        Ok(()) => {}
-        Err(error) => report::log(format!("snowflake_ids could not note which registry is in use: {error}")),
+        board.requests.ask_to_renew();
     }
+    noted.is_ok()
 }
 
 /// Tells callers of a server without a registry whether it has a worker id. Only while the worker slot is free.

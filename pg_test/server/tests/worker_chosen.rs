@@ -5,7 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
-use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
+use snowflake_ids_server_tests::snowflakes::{NEXT, next, refused, status, take, worker};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::collections::BTreeSet;
 use std::fs;
@@ -168,6 +168,22 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
 fn forget(server: &Server) -> Result<()> {
     fs::remove_file(server.state_file())?;
     Ok(fs::remove_file(server.data().join("pg_logical/snowflake_ids.witness"))?)
+}
+
+/// The functions that mend a state come with the extension.
+#[test]
+fn the_extension_can_be_created_where_the_state_is_damaged() -> Result<()> {
+    let mut server = auto().start()?;
+    let chosen = || Ok(fs::read_to_string(server.state_file())?.contains("\"alone\":true"));
+    wait::until_true("a worker id", chosen)?;
+    server.stop(Shutdown::Fast)?;
+    server.damage_state_file(|_| b"nonsense".to_vec())?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    let error = sql::error(&mut client, NEXT)?;
+    ensure!(error.message().contains("damaged"), "{error:?}");
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    wait_for_id(&mut client).map(drop)
 }
 
 /// A standby that was set up before the library was loaded has no state file.

@@ -16,7 +16,6 @@ use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::server::state::{Chosen, Identity};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -100,7 +99,10 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };
     let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
-    if !shared.counts.alone.load(Relaxed) && shared.counts.registry().is_none() {
+    // With the extension come the functions by which a state is mended that cannot be trusted.
+    let known = issuer::change(shared, |state, _| state.alone || state.registry.is_some());
+    let Ok(is_known) = known else { return Ok(()) };
+    if !is_known {
         // The server has just started. Where it does not find one out in time, it chooses one that the table need not know of.
         drop(lease::ask(shared, false, LEASE_WAIT));
     }
@@ -108,7 +110,6 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
         let (system_identifier, home) = (here.system_identifier, here.home.identity.clone());
         state.first.map(|first| Chosen { datacenter, first, home, system_identifier })
     });
-    // With the extension come the functions by which a state is mended that cannot be trusted.
     let Some((chosen, source)) = chosen.ok().flatten().zip(WORKER_CHOSEN.find()) else { return Ok(()) };
     source.as_owner(|| note_chosen(&chosen)).map_err(|error| spi(&error))
 }

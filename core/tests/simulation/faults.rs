@@ -225,7 +225,9 @@ impl World {
         let base = self.chance.below(count);
         let replayed = base + self.chance.below(count - base);
         let (base, replayed) = (this.backups.borrow()[base].clone(), this.backups.borrow()[replayed].clone());
-        if self.scope == Scope::Succession && !replayed.tells_how_far_ids_came(&self.layout) {
+        // One that was promoted before the extension came to it was never introduced to its primary.
+        let is_stranger = this.alone && replayed.chosen.is_none();
+        if is_stranger || self.scope == Scope::Succession && !replayed.tells_how_far_ids_came(&self.layout) {
             return false;
         }
         let successor = self.offspring(server, base.disk, replayed.chosen);

@@ -182,6 +182,12 @@ fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
     others[0].batch_execute(JOIN)?;
+    // Before it has shown its lease, the registry cannot know of any.
+    let mut registry = cluster.registry.connect("postgres")?;
+    wait::until_true("the lease of the first", || {
+        let shown = "select count(*) > 0 from snowflake_ids.worker_lease where former_until is not null";
+        sql::one(&mut registry, shown)
+    })?;
     taken.push(wait_for_id(&mut others[0])?);
     assert_eq!(worker(&mut others[0])?, workers[0], "it keeps its own");
     stranger.batch_execute(JOIN)?;

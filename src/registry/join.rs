@@ -10,7 +10,7 @@ use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::place;
 use crate::shared::generator::{Shared, shared};
-use crate::shared::leases::leases;
+use crate::shared::leases::{Leases, leases};
 use crate::shared::registries;
 use crate::store::citus;
 use crate::store::registry as sites;
@@ -80,7 +80,7 @@ pub fn leases_for(identity: &str) -> Checked<Option<String>> {
     Ok(held.map_err(|error| Box::new(report(&error)))?.and_then(database::name))
 }
 
-/// Takes away what is in the buffers of this database, and again when this is committed: what was reserved before can't be
+/// Takes away what is in the buffers of this database, and again when this is committed: what was reserved before cannot be
 /// published any more, as refills are held up by the locks that the caller has.
 pub fn switch(moves_lease: bool) {
     place::leave_all(server::database(), None);
@@ -129,7 +129,7 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     if let Some(leases) = leases() {
-        leases.requests.changed.store(server::database(), Release);
+        outdate(leases);
     }
     issuer::change(shared, |state, _| {
         if state.alone {
@@ -187,16 +187,20 @@ fn look() {
 /// Must not fail.
 fn forget() {
     CHANGED.set(false);
-    end(&MOVING.take());
+    if let (true, Some(leases)) = (MOVING.take() != Moving::No, leases()) {
+        outdate(leases);
+        end(leases);
+    }
 }
 
-/// Has the launcher look what came of it.
-fn end(moving: &Moving) {
-    if let Some(leases) = leases().filter(|_| *moving != Moving::No) {
-        leases.requests.changed.store(server::database(), Release);
-        leases.requests.changing.fetch_sub(1, AcqRel);
-        lease::call(leases);
-    }
+/// What the launcher has found out before does not count: it is to look what came of a change here.
+fn outdate(leases: &Leases) {
+    leases.requests.changed.store(server::database(), Release);
+}
+
+fn end(leases: &Leases) {
+    leases.requests.changing.fetch_sub(1, AcqRel);
+    lease::call(leases);
 }
 
 /// From now on the worker id that the server had chosen itself may be another node's. Must not fail: where the state cannot be
@@ -212,12 +216,11 @@ fn act() {
         Moving::To(identity) => Some(identity.as_str()),
     };
     if let Some((shared, leases)) = shared().zip(leases()) {
-        // What the launcher has found out before does not count.
-        leases.requests.changed.store(server::database(), Release);
+        outdate(leases);
         let left = issuer::change(shared, |state, _| state.draw_from(server::database(), identity));
         if left.unwrap_or(false) {
             leases.requests.ask_to_renew();
         }
+        end(leases);
     }
-    end(&moving);
 }

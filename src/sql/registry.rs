@@ -100,16 +100,8 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
         return Err(leases_elsewhere(&database));
     }
     let longest = settings::lease_duration() + settings::max_clock_skew();
-    let mut failed = None;
-    let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, |datacenter, tokens| {
-        serve::taken_workers(datacenter, tokens).unwrap_or_else(|error| {
-            failed = Some(error);
-            Vec::new()
-        })
-    });
-    if let Some(error) = failed {
-        return Err(report(&error));
-    }
+    let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
+    let ask = ask.map_err(|error| report(&error))?;
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))

@@ -68,18 +68,13 @@ fn worker_give_up(
 /// Has this server choose another worker id than this one, if that is its own and there is no registry; whether it is.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> Result<bool, ErrorReport> {
-    let (shared, given) = (ready()?, datacenter_id.zip(worker_id));
+    let (shared, unsigned) = (ready()?, |value: Option<i32>| u32::try_from(value?).ok());
+    let Some((datacenter, worker)) = unsigned(datacenter_id).zip(unsigned(worker_id)) else {
+        return Ok(false);
+    };
     let now = issuer::believed_now(shared);
-    let taken = issuer::change(shared, |state, here| {
-        let own = state.lease.as_ref().filter(|lease| state.alone && lease.is_chosen())?;
-        let is_own = given == Some((own.datacenter.cast_signed(), own.worker.cast_signed()));
-        let taken = if is_own { state.take_another(here, now) } else { None }?;
-        Some(if taken { None } else { Some(state.none_free(here)) })
-    });
-    match taken.map_err(|error| report(&error))? {
-        Some(Some(none)) => Err(report(&none)),
-        taken => Ok(taken.is_some()),
-    }
+    let taken = issuer::change(shared, |state, here| state.leave_worker(here, now, datacenter, worker));
+    taken.map_err(|error| report(&error))?.map_err(|none| report(&none))
 }
 
 /// This server's lease of a worker id, in JSON; null where it has none. One that it chose itself ends in the year 9998.

@@ -12,7 +12,7 @@ use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease::{Holder, LeaseRow};
+use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
 use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
 use snowflake_ids_core::server::state::{Chosen, First};
@@ -257,7 +257,7 @@ fn notes_former() -> bool {
 }
 
 /// The end of the year 9998, which stands for what is later: the table takes no expiry beyond it.
-const LAST: UnixMicros = UnixMicros(253_370_764_799_999_999);
+const LAST: UnixMicros = Lease::NO_END;
 
 fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     Ok(LeaseRow {

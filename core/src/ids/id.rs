@@ -17,6 +17,13 @@ pub struct Node {
     pub rollback: u32,
 }
 
+impl Node {
+    /// Whether it is of this worker, under whatever rollback value.
+    pub fn is_of(self, datacenter: u32, worker: u32) -> bool {
+        (self.datacenter, self.worker) == (datacenter, worker)
+    }
+}
+
 /// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Decoded {

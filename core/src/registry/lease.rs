@@ -87,7 +87,7 @@ impl Lease {
 
     /// Whether a node is this one's worker.
     pub fn is_of(&self, node: Node) -> bool {
-        (node.datacenter, node.worker) == (self.datacenter, self.worker)
+        node.is_of(self.datacenter, self.worker)
     }
 
     /// Positions below this one of another layout than the server's own may be another holder's.

@@ -7,7 +7,9 @@ mod renewal;
 
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
+use crate::server::issuer::Counts;
 use crate::worker::backoff::Backoff;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// How soon it tries again to start a lease worker, at first and in the end.
@@ -43,6 +45,15 @@ pub enum Known {
 }
 
 impl Known {
+    /// As it was published last.
+    pub fn of(counts: &Counts) -> Self {
+        match counts.registry() {
+            Some(database) => Self::By(database),
+            None if counts.alone.load(Relaxed) => Self::Alone,
+            None => Self::Nothing,
+        }
+    }
+
     /// To have the state say it.
     fn note(self) -> Action {
         match self {

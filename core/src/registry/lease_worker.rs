@@ -69,11 +69,6 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
     }
 
-    /// Does what is to be done about the lease whether or not it is asked; None: not here.
-    pub fn look_after_now(&mut self) -> Option<Result<(), LeaseError>> {
-        self.look_after().ok()
-    }
-
     /// Does what is to be done about the lease, all of it. Err: not here.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
         if self.state.shared().counts.registry() != Some(self.host.database()) {

@@ -101,14 +101,17 @@ pub struct HeldWorker {
 /// The request of another server, as far as that may decide: any role that may ask may have written it. `taken` gives
 /// the worker ids of a datacenter that this server has itself, for one with these tokens; `timeline` is the registry's, as is
 /// `longest`, the time that its leases last at most, with what clocks may differ by.
-pub fn bounded(
+///
+/// # Errors
+/// That of `taken`.
+pub fn bounded<E>(
     ask: RequestBody,
     now: UnixMicros,
     timeline: u32,
     longest: Duration,
-    taken: impl FnOnce(u32, [Option<i64>; 2]) -> Vec<u32>,
-) -> RequestBody {
-    match ask {
+    taken: impl FnOnce(u32, [Option<i64>; 2]) -> Result<Vec<u32>, E>,
+) -> Result<RequestBody, E> {
+    Ok(match ask {
         RequestBody::Lease(mut wish) => {
             bound(&mut wish.entry, now);
             // It may have leased that one from a former registry of this place.
@@ -116,7 +119,7 @@ pub fn bounded(
             wish.preferred = asked.and_then(|asked| Preferred::kept(asked.worker, timeline, wish.capacity));
             wish.former = wish.former.filter(|former| former.expiry > now);
             wish.longest = longest;
-            wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)]);
+            wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)])?;
             RequestBody::Lease(wish)
         }
         RequestBody::Renew { worker, token, mut entry } => {
@@ -128,7 +131,7 @@ pub fn bounded(
             RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }
         other => other,
-    }
+    })
 }
 
 /// A time of the last id beyond the registry's clock would keep other servers from leasing anything, and a long lease would
@@ -305,6 +308,17 @@ pub fn release<R: WorkerRows>(
     }
 }
 
+/// The way out where each worker id is used once only.
+pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a \
+                                         snowflake_ids.layout with more worker bits.";
+
+/// The first of so many, for an error.
+pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
+    let shown: Vec<String> = all.into_iter().take(LISTED).map(|item| item.to_string()).collect();
+    let more = if shown.len() < LISTED { "" } else { ", ..." };
+    shown.join(", ") + more
+}
+
 /// There is no free worker id: why, what to do, and which servers have them.
 fn none_free<R: WorkerRows>(
     rows: &mut R,
@@ -315,26 +329,20 @@ fn none_free<R: WorkerRows>(
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
                     choose a snowflake_ids.layout with more worker bits.";
-    let more = |count: usize| if count < LISTED { "" } else { ", ..." };
     if wish.policy == Policy::Disposable {
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
-        hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
-                with more worker bits.";
+        hint = NOT_DISPOSABLE;
     }
     if let [first, ..] = wish.taken.as_slice() {
         detail = format!("{detail} The registry's own server issues ids as {first}.");
     }
     if !wish.except.is_empty() {
-        let except: Vec<String> = wish.except.iter().take(LISTED).map(u32::to_string).collect();
-        let more = more(except.len());
-        detail =
-            format!("{detail} The clock has not passed the ids issued here as {}{more}.", except.join(", "));
+        let except = listed(wish.except.iter());
+        detail = format!("{detail} The clock has not passed the ids issued here as {except}.");
     }
-    let holders: Vec<String> =
-        rows.holders(datacenter, capacity - 1, LISTED, now)?.iter().map(HeldWorker::to_text).collect();
-    let holders = match holders.as_slice() {
+    let holders = match rows.holders(datacenter, capacity - 1, LISTED, now)?.as_slice() {
         [] => String::new(),
-        holders => format!("Leased are: {}{}.", holders.join(", "), more(holders.len())),
+        holders => format!("Leased are: {}.", listed(holders.iter().map(HeldWorker::to_text))),
     };
     Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
 }

@@ -14,7 +14,6 @@ use snowflake_ids_core::server::issuer::Issuer;
 use snowflake_ids_core::server::state::Chosen;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A database; its oid is its place among those of its server, from 1 on.
 pub struct Database {
@@ -66,12 +65,7 @@ impl Leases {
             self.launch.ended(end, host, uptime);
         }
         renew(host, issuer, &mut self.renewal);
-        let counts = &host.live.shared.counts;
-        let known = match counts.registry() {
-            Some(database) => Known::By(database),
-            None if counts.alone.load(Relaxed) => Known::Alone,
-            None => Known::Nothing,
-        };
+        let known = Known::of(&host.live.shared.counts);
         let pending = requests.request.pending().is_some();
         match self.launch.next(pending, slot.database.get() == 0, known, Changes::default(), host, uptime) {
             Action::Start(errand, database) => {

@@ -21,6 +21,7 @@ use snowflake_ids_core::registry::worker_ids::bounded;
 use snowflake_ids_core::sequence::request;
 use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -224,7 +225,10 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     };
     // An error gets lost as any answer may; so is what another registry was meant by.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
-    let ask = bounded(request.ask, now, 1, Duration::from_micros(FORMER.cast_unsigned()), |_, _| Vec::new());
+    let ask = bounded(request.ask, now, 1, Duration::from_micros(FORMER.cast_unsigned()), |_, _| {
+        Ok::<_, Infallible>(Vec::new())
+    })
+    .unwrap();
     let Some(Ok(said)) = meant.then(|| registry.serve(1, &ask, now, &stop)) else { return };
     if is_lost(sim, sent.cut_off) {
         return;

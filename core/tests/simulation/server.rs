@@ -176,7 +176,7 @@ impl Server {
         file.state().is_ok_and(|state| {
             let own = match self.identity.get() {
                 Identity::Fixed { datacenter, worker } => {
-                    let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
+                    let same = |node: Node| node.is_of(datacenter, worker);
                     let has_issued = state.own.marks.iter().any(|mark| same(mark.node));
                     has_issued && state.node.is_some_and(same)
                 }

@@ -43,15 +43,6 @@ impl Databases for OfServer {
     }
 }
 
-/// What the server's state says of the registry.
-fn known(shared: &Shared) -> Known {
-    match shared.counts.registry() {
-        Some(database) => Known::By(database),
-        None if shared.counts.alone.load(Relaxed) => Known::Alone,
-        None => Known::Nothing,
-    }
-}
-
 impl LeaseLauncher {
     /// Begins with a free worker slot, unless a lease worker that a former launcher started sits there.
     pub fn new() -> Self {
@@ -77,25 +68,26 @@ impl LeaseLauncher {
         };
         let pending = board.requests.request.pending().is_some();
         let free = board.worker_slot.is_for(0);
-        let due = match self.launch.next(pending, free, known(shared), changes, &OfServer, uptime()) {
-            Action::Start(errand, database) => {
-                self.start(board, errand, database);
-                Some(BACKOFF.first)
-            }
-            Action::Note(found) => {
-                let noted = note(shared, board, found, under_way);
-                Some(if noted { BACKOFF.first } else { BACKOFF.most })
-            }
-            Action::Answer => {
-                answer(shared, board);
-                None
-            }
-            Action::OutOfReach(database) => {
-                lease::note(board, Some(&out_of_reach(board, database)));
-                Some(BACKOFF.first)
-            }
-            Action::Wait(due) => due,
-        };
+        let due =
+            match self.launch.next(pending, free, Known::of(&shared.counts), changes, &OfServer, uptime()) {
+                Action::Start(errand, database) => {
+                    self.start(board, errand, database);
+                    Some(BACKOFF.first)
+                }
+                Action::Note(found) => {
+                    let noted = note(shared, board, found, under_way);
+                    Some(if noted { BACKOFF.first } else { BACKOFF.most })
+                }
+                Action::Answer => {
+                    answer(shared, board);
+                    None
+                }
+                Action::OutOfReach(database) => {
+                    lease::note(board, Some(&out_of_reach(board, database)));
+                    Some(BACKOFF.first)
+                }
+                Action::Wait(due) => due,
+            };
         [renewal_due, due].into_iter().flatten().min()
     }
 

@@ -151,11 +151,11 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 
     /// Gives a former worker id back. Should that fail, it is free when its lease has ended.
     fn release(&mut self, former: &Lease) {
-        let from = self.state.change(|state, here| state.end_of(former, &here.layout));
-        let Ok(from) = from else { return };
         if former.is_chosen() {
             return;
         }
+        let from = self.state.change(|state, here| state.end_of(former, &here.layout));
+        let Ok(from) = from else { return };
         let Lease { datacenter, worker, token, .. } = *former;
         let ask = RequestBody::Release { datacenter, worker, token, from };
         let released = if self.is_of_registry(former) {

@@ -9,13 +9,11 @@ use crate::ids::id::Node;
 use crate::ids::layout::{Field, Layout};
 use crate::registry::lease::{Lease, LeaseRow, Policy, Preferred, Search, capacity};
 use crate::registry::wire::LeaseError;
+use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
 use std::collections::BTreeMap;
 
 /// When a worker id may be used that is another server's.
 const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
-
-/// How many worker ids an error lists.
-const LISTED: usize = 20;
 
 impl State {
     /// No database of the server draws worker ids from a registry, or leases them to others: it chooses one itself.
@@ -70,6 +68,26 @@ impl State {
         Some(true)
     }
 
+    /// Takes another worker id than this one, if that is the server's own and there is no registry; whether it is.
+    ///
+    /// # Errors
+    /// None is free.
+    pub fn leave_worker(
+        &mut self,
+        here: &Here,
+        now: UnixMicros,
+        datacenter: u32,
+        worker: u32,
+    ) -> Result<bool, LeaseError> {
+        if !self.node.is_some_and(|node| node.is_of(datacenter, worker)) {
+            return Ok(false);
+        }
+        match self.take_another(here, now) {
+            Some(false) => Err(self.none_free(here)),
+            taken => Ok(taken.is_some()),
+        }
+    }
+
     /// Keeps the worker id that was chosen, or leased from the server's own registry, or chooses one.
     pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
         self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
@@ -91,7 +109,7 @@ impl State {
         let (used, most) = (self.used_workers(datacenter), capacity(&here.layout));
         let is_first = self.first.is_none()
             && (self.is_copied() || used.is_empty() && self.timeline == 1 && !self.is_installed);
-        let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(here.policy, most) };
+        let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(here.policy) };
         let worker = free_worker(used, most, preferred, here.policy, at)?;
         if is_first {
             self.first = Some(First { worker, timeline: self.timeline });
@@ -113,16 +131,15 @@ impl State {
         }
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
-        let own = self.layout.parse().map_or(1, |own| crate::registry::lease::capacity(&own));
-        let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy, own) };
+        let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
         // Where the clock has passed none of them, it is waited for.
         let worker = free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours));
         self.others.get_mut(layout, at).worker = worker;
         worker.is_some()
     }
 
-    /// Notes the rows of a table of a database with the extension: the worker ids that servers of this cluster, or of one that it was upgraded from,
-    /// had chosen first, the first of all at the head. Those of others are none that this one chooses.
+    /// Notes the rows of a table of a database with the extension: the worker ids that servers of this cluster, or of one that it
+    /// was upgraded from, had chosen first, the first of all at the head. Those of others are none that this one chooses.
     pub fn note_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::NotedNamed) {
@@ -133,11 +150,8 @@ impl State {
             self.first = self.first.or(ours.map(|row| row.first));
         }
         for Chosen { datacenter, first, .. } in rows.iter().filter(|row| row.home != here.home.identity) {
-            let node = Node { datacenter: *datacenter, worker: first.worker, rollback: 0 };
-            if self
-                .node
-                .is_none_or(|issues| (issues.datacenter, issues.worker) != (node.datacenter, node.worker))
-            {
+            if !self.node.is_some_and(|node| node.is_of(*datacenter, first.worker)) {
+                let node = Node { datacenter: *datacenter, worker: first.worker, rollback: 0 };
                 self.own.set(node, OF_ANOTHER);
             }
         }
@@ -153,28 +167,20 @@ impl State {
     pub fn none_free(&self, here: &Here) -> LeaseError {
         let (Identity::Leased { datacenter } | Identity::Fixed { datacenter, .. }) = here.identity;
         let (capacity, used) = (capacity(&here.layout), self.used_workers(datacenter));
-        let preferred = self.of_timeline(here.policy, capacity);
-        let listed = |workers: &mut dyn Iterator<Item = u32>| {
-            let mut shown: Vec<String> = workers.take(LISTED + 1).map(|worker| worker.to_string()).collect();
-            if shown.len() > LISTED {
-                shown[LISTED] = "...".into();
-            }
-            shown.join(", ")
-        };
+        let preferred = self.of_timeline(here.policy);
         let may = if preferred.only {
-            let of_share = listed(&mut preferred.of_share(capacity));
+            let of_share = listed(preferred.of_share(capacity));
             format!(" This server, which has no registry, may choose {of_share}.")
         } else {
             String::new()
         };
-        let used = listed(&mut used.into_keys());
+        let used = listed(used.into_keys());
         let mut detail = format!(
             "Datacenter {datacenter} has {capacity} worker ids.{may} It, or its original, has issued ids as {used}."
         );
         let hint = if here.policy == Policy::Disposable {
             detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used again.");
-            "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout with more worker \
-             bits."
+            NOT_DISPOSABLE
         } else {
             "Set snowflake_ids.worker_id to a number that no other server has, or have the servers use a registry."
         };
@@ -223,7 +229,8 @@ impl State {
 
     /// Those of the share of its timeline, of eight: that of the first that was chosen, and one further after each promotion. So
     /// both servers choose without each other then.
-    fn of_timeline(&self, policy: Policy, most: u32) -> Preferred {
+    fn of_timeline(&self, policy: Policy) -> Preferred {
+        let most = self.layout.parse().map_or(1, |own| capacity(&own));
         let (id, home) = (self.system_identifier, &self.home.identity);
         let preferred = match self.first {
             Some(first) => {

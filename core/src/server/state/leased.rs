@@ -42,7 +42,7 @@ impl State {
             Identity::Leased { .. } => {}
         }
         self.node = worker.map(|(datacenter, worker)| {
-            let same = self.node.filter(|node| (node.datacenter, node.worker) == (datacenter, worker));
+            let same = self.node.filter(|node| node.is_of(datacenter, worker));
             same.unwrap_or(Node { datacenter, worker, rollback: 0 })
         });
     }

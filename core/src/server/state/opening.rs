@@ -206,8 +206,7 @@ impl State {
     }
 
     fn is_of_another(&self, datacenter: u32, worker: u32) -> bool {
-        let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
-        self.all_marks().any(|mark| mark.is_of_another() && same(mark.node))
+        self.all_marks().any(|mark| mark.is_of_another() && mark.node.is_of(datacenter, worker))
     }
 
     /// Whether this was copied from another home, or put back from a copy, and not adopted.

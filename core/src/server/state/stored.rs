@@ -195,7 +195,7 @@ impl State {
     }
 
     pub(super) fn knows(&self, datacenter: u32, worker: u32) -> bool {
-        let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
+        let same = |node: Node| node.is_of(datacenter, worker);
         self.node.is_some_and(same) || self.all_marks().any(|mark| same(mark.node))
     }
 }

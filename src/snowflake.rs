@@ -293,7 +293,10 @@ pub fn forget_last() {
 #[inline]
 fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     match generator::shared() {
-        Some(shared) if !server::in_recovery() => Ok(shared),
+        Some(shared) if !server::in_recovery() => {
+            join::leave_alone_first(shared)?;
+            Ok(shared)
+        }
         Some(_) => Err(NotReadyError::InRecovery(function).into()),
         None => Err(NotReadyError::NotPreloaded(function).into()),
     }

@@ -34,22 +34,13 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
         return Ok(());
     };
     let hindered = |error: IssuerError| Box::new(report(&error));
-    let given_up = issuer::change(shared, |state, _| {
-        let of_site =
-            |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == registry.identity);
-        let lease = state.lease.clone().filter(of_site)?;
-        // By one of these the row is known, if a renewal is on its way.
-        let tokens = [Some(lease.token), state.claim];
-        // Another database may use a registry, too.
-        (state.registry, state.leases_with) = (None, None);
-        // None issues under it any more. A registry that took the place of this one is shown it.
-        state.leave_former();
-        Some((lease, tokens))
-    });
-    let Some((lease, tokens)) = given_up.map_err(hindered)? else { return Ok(()) };
+    let given_up = issuer::change(shared, |state, _| state.leave_registry(&registry.identity));
+    let Some((lease, claim)) = given_up.map_err(hindered)? else { return Ok(()) };
     // Ended by now: its mark is exact.
     let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout)).map_err(hindered)?;
     let Lease { datacenter, worker, .. } = lease;
+    // By one of these the row is known, if a renewal is on its way.
+    let tokens = [Some(lease.token), claim];
     let mut caller = RegistryCaller::default();
     let release = |token| RequestBody::Release { datacenter, worker, token, from: end };
     let mut tokens = tokens.into_iter().flatten();
@@ -118,10 +109,21 @@ pub fn note_change() -> Checked<()> {
         .map_err(|error| Box::new(report(&error)))
 }
 
+/// As [`leave_alone`], with the first id of a session.
+#[inline]
+pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
+    if HAS_LOOKED.get() {
+        return Ok(());
+    }
+    leave_alone(shared)?;
+    HAS_LOOKED.set(true);
+    Ok(())
+}
+
 /// Has a server that chose its worker id itself give it up where this database belongs to a node of a Citus cluster, whose nodes
-/// lease theirs from one registry. It may have joined since that was looked at.
+/// lease theirs from one registry. It may have joined by a transaction that was prepared.
 pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
-    if !is_alone() || transaction::is_parallel() || !citus::is_there() {
+    if !has_chosen(shared) || transaction::is_parallel() || !citus::is_there() {
         return Ok(());
     }
     let is_node = WORKER_LEASE.find().map(|source| source.as_owner(citus::is_worker)).transpose();
@@ -131,12 +133,12 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
     if let Some(leases) = leases() {
         outdate(leases);
     }
-    issuer::change(shared, |state, _| {
-        if state.alone {
-            state.lease_by(server::database(), true);
-            state.give_up();
-        }
-    })
+    issuer::change(shared, |state, _| state.leave_alone(server::database()))
+}
+
+fn has_chosen(shared: &Shared) -> bool {
+    let may_choose = matches!(shared.identity, Identity::Leased { .. });
+    may_choose && (is_alone() || shared.is_issuing() && shared.counts.expiry().is_none())
 }
 
 static HOOKS: Hooks = Hooks {
@@ -157,6 +159,8 @@ enum Moving {
     To(String),
 }
 
+/// Whether it was looked what this database is since the session began.
+static HAS_LOOKED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving::No));
 /// Whether it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));

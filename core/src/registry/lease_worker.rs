@@ -71,10 +71,10 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 
     /// Does what is to be done about the lease, all of it. Err: not here.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
-        if self.state.shared().counts.registry() != Some(self.host.database()) {
-            return Err(Round::Elsewhere);
-        }
         for attempt in 1..=ATTEMPTS {
+            if self.state.shared().counts.registry() != Some(self.host.database()) {
+                return Err(Round::Elsewhere);
+            }
             let again = |conflict| conflict && attempt < ATTEMPTS;
             self.other = match self.link.find() {
                 Ok(RegistryPlace::Here) => None,
@@ -115,7 +115,12 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         let shared = self.other.is_some();
         let duration = settings.duration_of(shared);
         let (issuer, requests, other, host) = (&self.state, self.requests, &self.other, &mut self.host);
+        let database = host.database();
         issuer.change(|state, here| {
+            // A transaction that has just ended this database's use of a registry is not to be undone.
+            if state.registry != Some(database) {
+                return LeaseJob::Nothing;
+            }
             let Identity::Leased { datacenter } = here.identity else { return LeaseJob::Nothing };
             // One that it chose itself may be another node's by the registry.
             if shared && state.lease.as_ref().is_some_and(Lease::is_chosen) {

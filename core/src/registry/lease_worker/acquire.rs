@@ -90,7 +90,8 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             self.release(former);
         }
         let expiry = lease.expiry;
-        if !self.take_up(lease, plan)? {
+        if !self.take_up(lease.clone(), plan)? {
+            self.release(&lease);
             return Ok(LeaseStep::Again);
         }
         self.note_granted(expiry);

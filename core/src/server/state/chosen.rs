@@ -50,6 +50,14 @@ impl State {
         true
     }
 
+    /// This database belongs to a node whose worker ids are leased: a worker id that this server chose itself may be another node's.
+    pub fn leave_alone(&mut self, database: u32) {
+        if self.alone || self.lease.as_ref().is_some_and(Lease::is_chosen) {
+            self.lease_by(database, true);
+            self.give_up();
+        }
+    }
+
     /// Takes another worker id, as the clock is behind the ids of the present one. None where it is not this server that
     /// chooses; else whether there is one.
     pub fn take_another(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {

@@ -99,6 +99,19 @@ impl State {
         self.former = former;
     }
 
+    /// The database that worker ids are leased by does not use the registry of this identity any more: gives the lease from it, if
+    /// there is one, and the token of what it may have been asked for. An answer that is on its way is not taken up.
+    pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
+        let claim = self.claim.take();
+        // Another database may use a registry, too.
+        (self.registry, self.leases_with) = (None, None);
+        let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
+        let lease = self.lease.as_ref().filter(of_it)?.clone();
+        // None issues under it any more. A registry that took the place of this one is shown it.
+        self.leave_former();
+        Some((lease, claim))
+    }
+
     /// The database for which this server has worker ids together with others, where another one is to have them leased
     /// from the registry of this identity: two registries would lease the same one.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {

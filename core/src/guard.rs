@@ -26,6 +26,8 @@ pub enum Guard {
     UsedNamed,
     /// Nor one that a table of the cluster names.
     NotedNamed,
+    /// A worker id that is chosen is given up as a database begins to draw from a registry.
+    ChosenLeft,
     /// A worker id is leased that has room in all layouts in use.
     LeaseFits,
     /// What a holder tells of its ids is not ahead of its clock,
@@ -48,6 +50,8 @@ pub enum Guard {
     StartAtMark,
     /// What is noted at the end of a term is read when no session can take any more.
     CloseFirst,
+    /// What sessions hold is stale then.
+    HeldStale,
     /// It is noted only where a term of that very node ended.
     SettleOwnTerm,
     /// An id is made with the bits that were read with its position, not with those read before it,

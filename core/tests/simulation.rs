@@ -24,6 +24,8 @@ mod host;
 mod lease_worker;
 #[path = "simulation/ledger.rs"]
 mod ledger;
+#[path = "simulation/membership.rs"]
+mod membership;
 #[path = "simulation/operator.rs"]
 mod operator;
 #[path = "simulation/process.rs"]

@@ -157,12 +157,15 @@ impl Generator {
         next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
-    /// Ends the term: from now on no session takes anything. Gives the position after the last one issued, exactly.
+    /// Ends the term: from now on no session takes anything, and what sessions hold is stale. Gives the position after the last one issued, exactly.
     /// One caller at a time.
     pub fn close(&self) -> Position {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
         // Odd: before anything else changes.
         self.term.fetch_or(1, Ordering::AcqRel);
+        if holds(Guard::HeldStale) {
+            self.era.fetch_add(1, Ordering::AcqRel);
+        }
         self.limit.store(0, Ordering::Release);
         // A session that is about to take finds another position than it saw, and none to go on with.
         match self.next.swap(CLOSED, Ordering::AcqRel) {

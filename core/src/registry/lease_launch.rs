@@ -7,9 +7,11 @@ mod renewal;
 
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
+use crate::registry::lease_worker::LeaseRequests;
 use crate::server::issuer::Counts;
+use crate::server::state::{Here, State};
 use crate::worker::backoff::Backoff;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
 /// How soon it tries again to start a lease worker, at first and in the end.
@@ -72,6 +74,25 @@ pub struct Changes {
     pub under_way: bool,
     /// The server ended before it was known what came of one.
     pub unsettled: bool,
+}
+
+impl Changes {
+    /// What was noted since this was last asked.
+    pub fn take(requests: &LeaseRequests, counts: &Counts) -> Self {
+        let ended = Some(requests.changed.swap(0, AcqRel)).filter(|database| *database != 0);
+        let under_way = requests.changing.load(Acquire) > 0;
+        Self { ended, under_way, unsettled: counts.moving_to().is_some() && !under_way }
+    }
+}
+
+/// Has the state say by way of which database worker ids are leased, unless something has changed since that was looked at.
+pub fn note(state: &mut State, here: &Here, requests: &LeaseRequests, found: Option<u32>) {
+    let is_changing = requests.changing.load(Acquire) > 0;
+    match found {
+        _ if requests.changed.load(Acquire) != 0 => {}
+        None => state.be_alone(here, is_changing),
+        Some(database) => state.lease_by(database, is_changing),
+    }
 }
 
 /// What a database is to the worker ids of its server. One that draws from a registry comes before one that is one itself.

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::lease_worker::renew;
 use super::registry::Registry;
 use snowflake_ids_core::registry::lease_launch::{
-    Action, Changes, Databases, End, Errand, Known, Launch, Renewal, Use,
+    self, Action, Changes, Databases, End, Errand, Known, Launch, Renewal, Use,
 };
 use snowflake_ids_core::registry::lease_worker::LeaseHost;
 use snowflake_ids_core::sequence::request::Answer;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// A database; its oid is its place among those of its server, from 1 on.
 pub struct Database {
     /// Whether it draws worker ids from the registry that servers share.
-    pub draws: bool,
+    pub draws: Cell<bool>,
     /// The registry that it is, if it leases some to others.
     pub registry: RefCell<Option<Rc<Registry>>>,
     /// The table of worker ids that were chosen first, once the extension is there.
@@ -67,7 +67,8 @@ impl Leases {
         renew(host, issuer, &mut self.renewal);
         let known = Known::of(&host.live.shared.counts);
         let pending = requests.request.pending().is_some();
-        match self.launch.next(pending, slot.database.get() == 0, known, Changes::default(), host, uptime) {
+        let changes = Changes::take(requests, &host.live.shared.counts);
+        match self.launch.next(pending, slot.database.get() == 0, known, changes, host, uptime) {
             Action::Start(errand, database) => {
                 slot.database.set(database);
                 host.sim.note(|| format!("server {}: {errand:?} in {database}", host.server.number));
@@ -75,12 +76,12 @@ impl Leases {
                 let start = Event::LeaseWorker { server, incarnation, errand, database };
                 host.send(host.sim.chance.between(1, 100_000), start);
             }
-            Action::Note(Some(database)) => {
-                if host.note(issuer.change(|state, _| state.lease_by(database, false))).is_some() {
+            Action::Note(found) => {
+                let noted = issuer.change(|state, here| lease_launch::note(state, here, requests, found));
+                if host.note(noted).is_some() && found.is_some() {
                     requests.ask_to_renew();
                 }
             }
-            Action::Note(None) => _ = host.note(issuer.change(|state, here| state.be_alone(here, false))),
             Action::Answer => {
                 let none = host.note(issuer.change(|state, here| state.no_worker(here))).flatten();
                 if let Some(ticket) = requests.request.pending() {
@@ -118,7 +119,7 @@ impl Host<'_> {
                 return;
             }
         }
-        self.live.slot.report(match database.draws {
+        self.live.slot.report(match database.draws.get() {
             true => Use::Node,
             false if database.registry.borrow().is_some() => Use::Registry,
             false => Use::None,
@@ -128,7 +129,7 @@ impl Host<'_> {
     /// Creates the extension, without which there are no ids; whether it is there.
     pub fn install(&self) -> bool {
         let chosen = &self.database(1).chosen;
-        if chosen.borrow().is_some() || !self.server.alone {
+        if chosen.borrow().is_some() || !self.server.is_alone() {
             return true;
         }
         let state = self.issuer().change(|state, here| {

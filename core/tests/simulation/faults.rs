@@ -2,6 +2,7 @@
 
 use super::disk::{Disk, File};
 use super::event::{Event, Scope};
+use super::membership::{join, leave};
 use super::server::{EXPIRY, FORMER, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
 use snowflake_ids_core::server::state::Chosen;
@@ -28,10 +29,12 @@ pub enum Fault {
     Release,
     RegistryClock,
     RegistryAnew,
+    Join,
+    Leave,
     Settings,
 }
 
-pub const FAULTS: [Fault; 16] = [
+pub const FAULTS: [Fault; 18] = [
     Fault::Kill,
     Fault::Stop,
     Fault::Reboot,
@@ -47,6 +50,8 @@ pub const FAULTS: [Fault; 16] = [
     Fault::Release,
     Fault::RegistryClock,
     Fault::RegistryAnew,
+    Fault::Join,
+    Fault::Leave,
     Fault::Settings,
 ];
 
@@ -73,6 +78,9 @@ pub struct Backup {
     pub disk: Disk,
     /// The table of worker ids that were chosen.
     pub chosen: Option<Vec<Chosen>>,
+    /// Whether it draws worker ids from the registry that servers share, and what its ids are unique in.
+    pub draws: bool,
+    pub scope: u32,
     pub last_commit: Option<UnixMicros>,
     /// The highest position that was issued.
     pub highest: Position,
@@ -99,6 +107,12 @@ impl World {
         let stormy = self.storm && self.chance.once_in(2);
         let stormy_fault = self.chance.one_of(&[Fault::StepBack, Fault::StepForward]);
         let fault = if stormy { stormy_fault } else { self.chance.one_of(&FAULTS) };
+        let moves = self.scope == Scope::Alone && self.chance.once_in(6);
+        let fault = match self.servers[server].is_alone() {
+            _ if !moves => fault,
+            true => Fault::Join,
+            false => Fault::Leave,
+        };
         if !self.servers[server].retired.get() && self.cause(fault, server) {
             self.faults.count(fault);
             self.note(|| format!("{fault:?} at server {server}"));
@@ -155,6 +169,7 @@ impl World {
                 true
             }
             Fault::RegistryAnew => self.make_registry_anew(server),
+            Fault::Join | Fault::Leave => self.change_registry(server, fault == Fault::Join),
             Fault::Settings => {
                 let rollbacks = [ClockRollback::Error, ClockRollback::Wait, ClockRollback::Switch];
                 this.policy.set(self.policy());
@@ -182,6 +197,8 @@ impl World {
             at: self.now(),
             disk: this.disk.borrow().clone(),
             chosen: this.chosen(),
+            draws: !this.is_alone(),
+            scope: this.scope.get(),
             last_commit: this.last_commit.get(),
             highest: this.highest.get(),
         };
@@ -216,7 +233,7 @@ impl World {
     pub fn fail_over(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
         // A copy, and its standby, have no shares of worker ids.
-        let of_copy = !this.of_original.borrow().is_empty();
+        let of_copy = self.scope == Scope::Alone && this.copied.get();
         let refuses = matches!(self.scope, Scope::Numbers | Scope::Tight) || !this.has_issued() || of_copy;
         let count = this.backups.borrow().len();
         if this.succeeded.get() || refuses || count == 0 || this.timeline.get() > 6 {
@@ -226,11 +243,15 @@ impl World {
         let replayed = base + self.chance.below(count - base);
         let (base, replayed) = (this.backups.borrow()[base].clone(), this.backups.borrow()[replayed].clone());
         // One that was promoted before the extension came to it was never introduced to its primary.
-        let is_stranger = this.alone && replayed.chosen.is_none();
+        let is_stranger = !replayed.draws && replayed.chosen.is_none();
         if is_stranger || self.scope == Scope::Succession && !replayed.tells_how_far_ids_came(&self.layout) {
             return false;
         }
         let successor = self.offspring(server, base.disk, replayed.chosen);
+        successor.databases[1].draws.set(replayed.draws);
+        if self.scope == Scope::Alone {
+            successor.scope.set(if replayed.draws { 0 } else { replayed.scope });
+        }
         successor.timeline.set(this.timeline.get() + 1);
         successor.replayed.set(replayed.last_commit);
         successor.clocks.step(-self.chance.between(0, MAX_DRIFT - SECOND));
@@ -261,10 +282,11 @@ impl World {
         }
         let (disk, chosen) = (this.disk.borrow().clone(), this.chosen());
         let copy = self.offspring(server, disk, chosen);
+        copy.copied.set(true);
         copy.last_commit.set(this.last_commit.get());
         copy.highest.set(this.highest.get());
         copy.ticks.replace(this.ticks.borrow().clone());
-        if self.scope == Scope::Alone {
+        if this.is_alone() {
             // Two copies may choose the same worker id; but not one that was known before.
             copy.scope.set(2_000 + u32::try_from(copy.number).unwrap());
             copy.of_original.replace(this.disk.borrow().file.as_ref().map(File::workers).unwrap_or_default());
@@ -292,9 +314,8 @@ impl World {
         let synced = |file: File| File { synced: true, inode: file.inode + 1_000_000, ..file };
         let file = disk.file.map(synced);
         *child.disk.borrow_mut() = Disk { named: file.clone(), file, new: None, ..disk };
-        if child.alone {
-            child.databases[0].chosen.replace(chosen);
-        }
+        child.databases[1].draws.set(!parent.is_alone());
+        child.databases[0].chosen.replace(chosen);
         if child.introduced.get() != self.shared.generation.get() {
             self.after(SECOND, Event::Introduce { server: new });
         }
@@ -325,6 +346,18 @@ impl World {
         if let Some(live) = this.live() {
             live.requests.ask_to_renew();
         }
+    }
+
+    /// A session has a server use the registry that others share, or choose its worker id itself again.
+    pub fn change_registry(&mut self, server: usize, joins: bool) -> bool {
+        let this = &self.servers[server];
+        let may = self.scope == Scope::Alone && this.is_running() && this.has_issued();
+        if !may || this.is_alone() != joins {
+            return false;
+        }
+        this.introduced.set(self.shared.generation.get());
+        self.spawn(server, 0, move |host| if joins { join(host) } else { leave(host) });
+        true
     }
 
     /// An operator takes a worker id away, or has its holder give it up.

@@ -153,7 +153,7 @@ impl LeaseLink for Link<'_> {
         self.host.call();
         if self.database.registry.borrow().is_some() {
             return Ok(RegistryPlace::Here);
-        } else if !self.database.draws {
+        } else if !self.database.draws.get() {
             return Ok(RegistryPlace::Nowhere);
         }
         Ok(RegistryPlace::On(Other {

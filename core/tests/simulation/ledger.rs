@@ -25,6 +25,11 @@ impl Ledger {
         }
     }
 
+    /// Whether an id was issued in a scope.
+    pub fn has_any(&self, scope: u32) -> bool {
+        self.ids.iter().any(|(of, ..)| *of == scope)
+    }
+
     /// Notes that an id was, or will be, issued by another server, too.
     pub fn repeat(&mut self, what: impl FnOnce() -> String) {
         self.twice += 1;

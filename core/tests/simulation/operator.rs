@@ -57,7 +57,7 @@ impl World {
         let this = &self.servers[server];
         let (layout, highest) = (this.layout, this.highest.get());
         let default = layout.position_after(UnixMicros(this.clocks.wall(self.now()).0 + MAX_DRIFT));
-        let untold = this.is_fixed() || this.alone;
+        let untold = this.is_fixed() || this.is_alone();
         let above = (untold && highest >= default).then(|| layout.instant_of(highest));
         this.of_original.take();
         self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));

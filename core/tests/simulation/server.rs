@@ -85,8 +85,6 @@ pub struct Server {
     pub layout: Layout,
     pub scope: Cell<u32>,
     pub databases: Vec<Database>,
-    /// Whether it has no registry.
-    pub alone: bool,
     /// The registry that it uses, where others share it: the one that was made anew so often.
     pub introduced: Cell<u32>,
     pub system_identifier: Cell<u64>,
@@ -114,6 +112,8 @@ pub struct Server {
     pub last_commit: Cell<Option<UnixMicros>>,
     pub backups: RefCell<Vec<Backup>>,
     pub succeeded: Cell<bool>,
+    /// Whether its data directory was copied from another server that went on.
+    pub copied: Cell<bool>,
     /// Of a copy without a registry: worker ids that are its original's.
     pub of_original: RefCell<Vec<u32>>,
 }
@@ -125,6 +125,11 @@ impl Server {
 
     pub fn is_running(&self) -> bool {
         self.live.borrow().is_some()
+    }
+
+    /// Whether it has no registry.
+    pub fn is_alone(&self) -> bool {
+        !self.databases[1].draws.get()
     }
 
     /// The worker ids that its table names.

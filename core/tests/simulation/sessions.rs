@@ -1,7 +1,7 @@
 //! Sessions: what a client does, and the launcher, which keeps the mark ahead for them.
 
 use super::databases::Leases;
-use super::event::Event;
+use super::event::{Event, Scope};
 use super::host::Host;
 use super::server::SECOND;
 use snowflake_ids_core::generator::session::{Session, take};
@@ -26,10 +26,13 @@ pub fn session(host: &Host<'_>, number: usize) {
             continue;
         }
         let layout = sim.some_layout();
+        let scope = host.server.scope.get();
         let ids =
             if layout == 0 { call(host, &session) } else { call_named(host, layout, &mut named[layout - 1]) };
         for id in ids {
-            sim.issued(&host.server, layout, id);
+            // One that was taken before the server began to use a registry is none of the registry's ids.
+            let scope = if sim.scope == Scope::Alone { scope } else { host.server.scope.get() };
+            sim.issued(&host.server, scope, layout, id);
         }
         let pause = if sim.happens_once_in(400) {
             sim.chance.between(0, 60 * SECOND)

@@ -92,7 +92,8 @@ impl Sim {
     }
 
     /// A client has an id, for good: of the servers' own layout, or of one of the others, by their numbers.
-    pub fn issued(&self, server: &Server, number: usize, id: i64) {
+    /// `scope`: what it is unique in.
+    pub fn issued(&self, server: &Server, scope: u32, number: usize, id: i64) {
         let now = self.now();
         let layout = self.layout_of(number);
         let decoded = layout.decode(id).expect("an id");
@@ -111,7 +112,7 @@ impl Sim {
         server.highest.set(server.highest.get().max(position));
         server.last_commit.set(Some(server.clocks.wall(now)));
         let name = server.number;
-        self.ledger.borrow_mut().issue(server.scope.get(), number, id, || {
+        self.ledger.borrow_mut().issue(scope, number, id, || {
             format!("{}: server {name} issued {id} of \"{layout}\" again: {decoded:?}", seconds(now))
         });
         if server.of_original.borrow().contains(&decoded.worker_id) {

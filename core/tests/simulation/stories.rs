@@ -308,6 +308,32 @@ fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     });
 }
 
+/// Whether a server issues ids that its registry knows nothing of, once it has begun to use one that does not answer.
+fn issues_unleased(seed: u64) -> bool {
+    let mut world = world(seed, Scope::Alone, LAYOUT, 1);
+    world.start(0);
+    world.await_that("ids", |world| world.ledger.borrow().issued > 0);
+    world.servers[0].cut_off.set(world.now() + 300 * SECOND);
+    // Now and then it is rolled back.
+    while world.servers[0].is_alone() {
+        world.change_registry(0, true);
+        world.run_for(5);
+    }
+    world.run_for(60);
+    let has_issued = world.ledger.borrow().has_any(0);
+    has_issued
+}
+
+#[test]
+fn a_chosen_worker_id_that_is_kept_as_a_server_joins_is_not_leased() {
+    needs(Guard::ChosenLeft, issues_unleased);
+}
+
+#[test]
+fn what_sessions_hold_as_a_server_joins_is_not_leased() {
+    needs(Guard::HeldStale, issues_unleased);
+}
+
 /// A generator of 16 worker ids leaves a server those of its share, and not all 16.
 #[test]
 fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {

@@ -65,7 +65,11 @@ impl World {
     pub fn add_server(&mut self) -> usize {
         let number = self.servers.len();
         let alone = self.scope == Scope::Alone;
-        let database = |draws| Database { draws, registry: RefCell::default(), chosen: RefCell::default() };
+        let database = |draws| Database {
+            draws: Cell::new(draws),
+            registry: RefCell::default(),
+            chosen: RefCell::default(),
+        };
         let databases = vec![database(false), database(!alone)];
         let identity = match self.scope {
             Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
@@ -79,7 +83,6 @@ impl World {
             layout: self.layout,
             scope: Cell::new(scope),
             databases,
-            alone,
             introduced: Cell::new(self.shared.generation.get()),
             system_identifier: Cell::new(self.chance.next()),
             timeline: Cell::new(1),
@@ -106,6 +109,7 @@ impl World {
             last_commit: Cell::new(None),
             backups: RefCell::default(),
             succeeded: Cell::new(false),
+            copied: Cell::new(false),
             of_original: RefCell::default(),
         };
         self.servers.push(Rc::new(server));
@@ -151,6 +155,9 @@ impl World {
         let this = Rc::clone(&self.servers[server]);
         if this.retired.get() || this.is_running() {
             return;
+        }
+        if self.scope == Scope::Alone && !this.is_alone() {
+            this.scope.set(0);
         }
         let sessions = 1 + self.chance.below(3);
         this.start(sessions, self.max_places.get(), self.now());

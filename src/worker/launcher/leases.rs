@@ -14,7 +14,7 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease_launch::{
-    Action, BACKOFF, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, Use,
+    self, Action, BACKOFF, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, Use,
 };
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::state::Identity;
@@ -60,12 +60,7 @@ impl LeaseLauncher {
         }
         self.see_off(board);
         let renewal_due = self.renew(shared, board);
-        let under_way = board.requests.changing.load(Acquire) > 0;
-        let changes = Changes {
-            ended: Some(board.requests.changed.swap(0, AcqRel)).filter(|database| *database != 0),
-            under_way,
-            unsettled: shared.counts.moving_to().is_some() && !under_way,
-        };
+        let changes = Changes::take(&board.requests, &shared.counts);
         let pending = board.requests.request.pending().is_some();
         let free = board.worker_slot.is_for(0);
         let due =
@@ -75,7 +70,7 @@ impl LeaseLauncher {
                     Some(BACKOFF.first)
                 }
                 Action::Note(found) => {
-                    let noted = note(shared, board, found, under_way);
+                    let noted = note(shared, board, found);
                     Some(if noted { BACKOFF.first } else { BACKOFF.most })
                 }
                 Action::Answer => {
@@ -171,13 +166,8 @@ fn remind(expiry: UnixMicros, left: Duration) {
 }
 
 /// Has the state say what was found out; whether it could be written.
-fn note(shared: &Shared, board: &Board, found: Option<u32>, is_changing: bool) -> bool {
-    let noted = issuer::change(shared, |state, here| match found {
-        // Something has changed since that was looked at.
-        _ if board.requests.changed.load(Acquire) != 0 => {}
-        None => state.be_alone(here, is_changing),
-        Some(database) => state.lease_by(database, is_changing),
-    });
+fn note(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
+    let noted = issuer::change(shared, |state, here| lease_launch::note(state, here, &board.requests, found));
     // Why it could not be, sessions are told, and the log is by the keeper of marks.
     if noted.is_ok() && found.is_some() {
         // It asks the registry at once.

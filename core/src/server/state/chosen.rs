@@ -41,9 +41,8 @@ impl State {
         if identity.is_some() || !self.alone {
             self.moving_to = self.moving_to.filter(|moving| *moving != database);
         }
-        let Some(identity) = identity.filter(|_| self.lease.as_ref().is_some_and(Lease::is_chosen)) else {
-            return false;
-        };
+        let has_chosen = self.lease.as_ref().is_some_and(Lease::is_chosen) && holds(Guard::ChosenLeft);
+        let Some(identity) = identity.filter(|_| has_chosen) else { return false };
         self.lease_by(database, true);
         self.leases_with = Some(identity.to_owned());
         self.leave_former();

@@ -1,0 +1,69 @@
+//! A database of a server begins to draw from the registry that servers share, or ends it, in the steps of the transaction that
+//! does so. It may be rolled back, and the server may end between any two of them.
+
+use super::host::Host;
+use super::registry::name;
+use super::server::SECOND;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+
+/// The database that does.
+const DATABASE: u32 = 2;
+
+pub fn join(host: &Host<'_>) {
+    let Some(is_committed) = begin(host) else { return };
+    if is_committed {
+        host.database(DATABASE).draws.set(true);
+        let identity = name(host.server.introduced.get()).identity;
+        end(host, Some(&identity));
+        // From now on the worker id that it had chosen may be another server's.
+        host.server.scope.set(0);
+    } else {
+        forget(host);
+    }
+}
+
+pub fn leave(host: &Host<'_>) {
+    let Some(is_committed) = begin(host) else { return };
+    let identity = name(host.server.introduced.get()).identity;
+    host.note(host.issuer().change(|state, _| state.leave_registry(&identity)));
+    host.rest(host.sim.chance.between(1, SECOND));
+    if is_committed {
+        host.database(DATABASE).draws.set(false);
+        // The worker id that it chooses next may be any server's.
+        let own = (1 << 31) + u32::try_from(host.sim.chance.next() >> 33).unwrap();
+        host.server.scope.set(own);
+        end(host, None);
+    } else {
+        forget(host);
+    }
+}
+
+/// Notes that a transaction changes the use of registries; whether it will be committed. None: it failed.
+fn begin(host: &Host<'_>) -> Option<bool> {
+    host.live.requests.changing.fetch_add(1, AcqRel);
+    let noted = host.note(host.issuer().change(|state, _| state.moving_to = Some(DATABASE)));
+    if noted.is_none() {
+        forget(host);
+    }
+    noted?;
+    host.rest(host.sim.chance.between(1, 2 * SECOND));
+    Some(!host.sim.chance.once_in(4))
+}
+
+/// What follows a commit.
+fn end(host: &Host<'_>, identity: Option<&str>) {
+    let requests = &host.live.requests;
+    host.call();
+    requests.changed.store(DATABASE, Release);
+    let left = host.note(host.issuer().change(|state, _| state.draw_from(DATABASE, identity)));
+    if left == Some(true) {
+        requests.ask_to_renew();
+    }
+    requests.changing.fetch_sub(1, AcqRel);
+}
+
+/// What follows a rollback.
+fn forget(host: &Host<'_>) {
+    host.live.requests.changed.store(DATABASE, Release);
+    host.live.requests.changing.fetch_sub(1, AcqRel);
+}

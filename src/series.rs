@@ -59,9 +59,7 @@ pub fn next_for(
     let known = look_up(name)?;
     known.check_take(role)?;
     known.refuse_elsewhere()?;
-    if key.key_type() != known.series.key_type {
-        known.series.check_key(key, &known.shown())?;
-    }
+    let key = &*known.key_of(key)?;
     let number = match known.series.kind {
         SeriesKind::Gapless if known.series.scope == Scope::Shard => shard::next(&known, key)?,
         SeriesKind::Gapless => gapless::next(&known, key)?,
@@ -99,7 +97,7 @@ fn note(known: &KnownSeries, key: &Key, number: i64) {
 pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
     let known = look_up(name)?;
     known.check(Action::Look, role::current())?;
-    known.series.check_key(key, &known.shown())?;
+    let key = &*known.key_of(key)?;
     let last = LAST.borrow().as_ref().and_then(|last| last.last(known.series.id, key.clone()));
     Ok(last.ok_or_else(|| SeriesError::NoLast { series: known.shown(), key: shown_key(key) })?)
 }
@@ -109,7 +107,7 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     server::refuse_unless_writable(c"series_set()");
     let known = look_up(name)?;
     known.check(Action::Move, role::current())?;
-    known.series.check_key(key, &known.shown())?;
+    let key = &*known.key_of(key)?;
     known.series.check_value(value)?;
     match known.series.kind {
         SeriesKind::Gapless if known.series.scope == Scope::Shard => shard::set(&known, key, value, force),
@@ -123,7 +121,7 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     server::refuse_unless_writable(c"series_attach()");
     let known = look_up(name)?;
     known.check(Action::Move, role::current())?;
-    known.series.check_key(key, &known.shown())?;
+    let key = &*known.key_of(key)?;
     let value = value.max(known.series.start - 1);
     known.series.check_value(value)?;
     match known.series.kind {

@@ -14,6 +14,8 @@ pub enum Kind {
     Null,
     /// An argument of another type than it has to be.
     OtherType,
+    /// A text that says no value of a type.
+    InvalidText,
     /// A number that is too large for where it is to go.
     OutOfRange,
     /// A text that is too long for where it is to go.

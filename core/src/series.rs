@@ -22,6 +22,7 @@ pub use recent::Recent;
 use crate::error::excerpt;
 use crate::series::serial::{Format, Reset};
 use kind::Terms;
+use std::borrow::Cow;
 
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,15 +136,23 @@ impl Series {
         Ok(Self { id, kind, key_type, start, max_value, reset, time_zone, format, scope })
     }
 
-    /// Whether a key is of its type; `name` is the series'.
+    /// A key as one of its type: a text is read as that, as clients send parameters as text. `name` is the series'.
     ///
     /// # Errors
-    /// [`SeriesError::OtherType`].
-    pub fn check_key(&self, key: &Key, name: &str) -> Result<(), SeriesError> {
-        if key.key_type() == self.key_type {
-            return Ok(());
+    /// [`SeriesError::OtherType`], or [`SeriesError::NoKey`] for a text that says none.
+    pub fn key_of<'a>(&self, key: &'a Key, name: &str) -> Result<Cow<'a, Key>, SeriesError> {
+        let (series, wanted) = (name.to_owned(), self.key_type);
+        match key {
+            _ if key.key_type() == wanted => Ok(Cow::Borrowed(key)),
+            Key::Text(bytes) => {
+                let read = Key::read(bytes, wanted).map(Cow::Owned);
+                let key = || excerpt(&String::from_utf8_lossy(bytes));
+                read.ok_or_else(|| SeriesError::NoKey { series, wanted, key: key() })
+            }
+            Key::Bigint(_) | Key::Uuid(_) => {
+                Err(SeriesError::OtherType { series, wanted, given: key.key_type() })
+            }
         }
-        Err(SeriesError::OtherType { series: name.to_owned(), wanted: self.key_type, given: key.key_type() })
     }
 
     /// Whether other servers that number would count for themselves, and give the same numbers.

@@ -1,6 +1,6 @@
 //! Series: which rows are right, which keys and values fit, what a session remembers.
 
-#![allow(clippy::expect_used, reason = "tests")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::{
@@ -8,6 +8,7 @@ use snowflake_ids_core::series::{
     check_name,
 };
 use snowflake_ids_core::{Explain, Kind};
+use std::borrow::Cow;
 
 const ROW: SeriesRow<'static> = SeriesRow {
     id: Some(7),
@@ -137,11 +138,34 @@ fn wrong_steps_and_sections_are_refused() {
 
 #[test]
 fn a_key_of_another_type_is_refused_with_the_cast() {
-    let error = series().check_key(&Key::Uuid(1), "invoices").expect_err("another type");
+    let error = series().key_of(&Key::Uuid(1), "invoices").expect_err("another type");
     assert_eq!(error.kind(), Kind::OtherType);
     assert_eq!(error.to_string(), "key of series \"invoices\" must be of type bigint, not uuid");
     assert_eq!(error.hint().as_deref(), Some("Cast the key: key::bigint."));
-    assert_eq!(series().check_key(&Key::Bigint(1), "invoices"), Ok(()));
+    assert_eq!(series().key_of(&Key::Bigint(1), "invoices").as_deref(), Ok(&Key::Bigint(1)));
+}
+
+#[test]
+fn a_text_is_read_as_a_key_of_the_series_type() {
+    let text = |text: &str| Key::text(text.as_bytes()).unwrap();
+    let read =
+        |key_type, said: &str| Series { key_type, ..series() }.key_of(&text(said), "s").map(Cow::into_owned);
+    assert_eq!(read(KeyType::Bigint, "5"), Ok(Key::Bigint(5)));
+    assert_eq!(read(KeyType::Bigint, " -5 "), Ok(Key::Bigint(-5)));
+    assert_eq!(read(KeyType::Text, " 5 "), Ok(text(" 5 ")));
+    let uuid = "01a19467-e800-7000-8000-000000000001";
+    assert_eq!(read(KeyType::Uuid, uuid), Ok(Key::Uuid(0x01a1_9467_e800_7000_8000_0000_0000_0001)));
+    for (key_type, said) in [
+        (KeyType::Bigint, "five"),
+        (KeyType::Bigint, ""),
+        (KeyType::Bigint, "9223372036854775808"),
+        (KeyType::Bigint, "5.0"),
+        (KeyType::Uuid, "5"),
+        (KeyType::Uuid, "01a19467"),
+    ] {
+        let error = read(key_type, said).expect_err("no key");
+        assert_eq!(error.kind(), Kind::InvalidText, "{error}");
+    }
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::BadArgument => Code::ERRCODE_INVALID_PARAMETER_VALUE,
         Kind::Null => Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
         Kind::OtherType => Code::ERRCODE_DATATYPE_MISMATCH,
+        Kind::InvalidText => Code::ERRCODE_INVALID_TEXT_REPRESENTATION,
         Kind::OutOfRange => Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
         Kind::LongText => Code::ERRCODE_STRING_DATA_RIGHT_TRUNCATION,
         Kind::Exhausted => Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,

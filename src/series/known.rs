@@ -20,6 +20,7 @@ use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -71,6 +72,14 @@ impl KnownSeries {
     /// A number in its format.
     pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
         TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(encoding::not_utf8("format")))
+    }
+
+    /// A key as one of its type.
+    pub(super) fn key_of<'a>(&self, key: &'a Key) -> Result<Cow<'a, Key>, SeriesError> {
+        if key.key_type() == self.series.key_type {
+            return Ok(Cow::Borrowed(key));
+        }
+        self.series.key_of(key, &self.shown())
     }
 
     /// Whether this is what is known of the series of a name now.

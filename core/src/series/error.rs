@@ -68,6 +68,9 @@ pub enum SeriesError {
     /// A key of another type.
     #[error("key of series \"{series}\" must be of type {wanted}, not {given}")]
     OtherType { series: String, wanted: KeyType, given: KeyType },
+    /// A text that says no key of the series' type.
+    #[error("invalid input syntax for type {wanted}: \"{key}\"")]
+    NoKey { series: String, wanted: KeyType, key: String },
     /// The key has no numbers left.
     #[error("the numbers of key {key} of series \"{series}\" are used up")]
     Exhausted { series: String, key: String, max_value: i64 },
@@ -133,6 +136,7 @@ impl Explain for SeriesError {
             Self::Unknown { .. } | Self::NoSection { .. } => Kind::Undefined,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
             Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
+            Self::NoKey { .. } => Kind::InvalidText,
             Self::NoRoom { .. } => Kind::OutOfRange,
             Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
@@ -184,6 +188,9 @@ impl Explain for SeriesError {
             Self::Format(error) => return error.detail(),
             Self::NullKey { .. } => "Each key has numbers of its own; null is no key.".into(),
             Self::OtherType { .. } | Self::NullValue | Self::LongText { .. } => return None,
+            Self::NoKey { series, wanted, .. } => {
+                format!("It is given as a key of series \"{series}\", whose keys are of type {wanted}.")
+            }
             Self::NoRoom { .. } => "The column is of a smaller type than bigint.".into(),
             Self::NoColumn { .. } => "It was renamed after snowflake_ids.series_attach.".into(),
             Self::ColumnType { .. } => "It was changed after snowflake_ids.series_attach.".into(),
@@ -274,6 +281,7 @@ impl Explain for SeriesError {
                 "Give the key; where a trigger takes it from a column, set that column NOT NULL.".into()
             }
             Self::OtherType { wanted, .. } => format!("Cast the key: key::{wanted}."),
+            Self::NoKey { .. } => "Give a key of that type.".into(),
             Self::Exhausted { max_value: i64::MAX, .. } => "No bigint is larger: go on with a new series.".into(),
             Self::Exhausted { .. } => "Raise max_value with snowflake_ids.series_alter.".into(),
             Self::NoLast { .. } => "Call series_nextval with this key first.".into(),

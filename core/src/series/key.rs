@@ -2,6 +2,7 @@
 
 use super::limits::MAX_KEY_BYTES;
 use crate::error::{TooLong, check_length};
+use crate::ids::uuid::IdOrUuid;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -59,6 +60,19 @@ impl Key {
     pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
         check_length("key", bytes.len(), MAX_KEY_BYTES)?;
         Ok(Self::Text(KeyText::from_slice(bytes)))
+    }
+
+    /// The key of a type that a text says; None where it says none.
+    pub(super) fn read(bytes: &[u8], as_type: KeyType) -> Option<Self> {
+        let text = str::from_utf8(bytes).ok()?.trim_ascii();
+        match as_type {
+            KeyType::Bigint => text.parse().ok().map(Self::Bigint),
+            KeyType::Text => Self::text(bytes).ok(),
+            KeyType::Uuid => match text.parse().ok()? {
+                IdOrUuid::Uuid(uuid) => Some(Self::Uuid(uuid.0)),
+                IdOrUuid::Id(_) => None,
+            },
+        }
     }
 
     /// Its type.

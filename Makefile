@@ -202,6 +202,11 @@ test-page: setup ## the status page in a headless Chromium: console, axe, hostil
 	@echo '== status page'
 	@devtools/test-page.sh
 
+test-partman: setup ## docs/time.md with pg_partman, which it gets from Debian; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== pg_partman'
+	@devtools/test-partman.sh
+
 test-patroni: setup ## three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== Patroni'

@@ -790,3 +790,56 @@ CREATE TRIGGER worker_chosen_applied BEFORE INSERT OR UPDATE OR DELETE ON snowfl
 CREATE TRIGGER worker_chosen_applied_truncate BEFORE TRUNCATE ON snowflake_ids.worker_chosen
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication();
 ALTER TABLE snowflake_ids.worker_chosen ENABLE REPLICA TRIGGER worker_chosen_applied, ENABLE REPLICA TRIGGER worker_chosen_applied_truncate;
+
+CREATE  FUNCTION "snowflake_min_uuid"(
+	"at" timestamp with time zone 
+) RETURNS uuid 
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c 
+AS 'MODULE_PATHNAME', 'snowflake_min_uuid_wrapper';
+
+COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
+
+CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to")
+$$;
+
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
+    'whether an id was generated from an instant on and before another, to the tick';
+
+CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from", layout)
+        AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to", layout)
+$$;
+
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
+    'whether an id of a layout or generator was generated from an instant on and before another, to the tick';
+
+CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_uuid("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_uuid("to")
+$$;
+
+COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
+    'whether a UUID of version 7 was generated from an instant on and before another, to the millisecond';
+
+CREATE  FUNCTION "snowflake_interval"(
+	"span" interval 
+) RETURNS bigint 
+STRICT STABLE PARALLEL SAFE 
+LANGUAGE c 
+AS 'MODULE_PATHNAME', 'interval_of_wrapper';
+
+CREATE  FUNCTION "snowflake_interval"(
+	"span" interval, 
+	"layout" text 
+) RETURNS bigint 
+IMMUTABLE STRICT PARALLEL SAFE 
+LANGUAGE c 
+AS 'MODULE_PATHNAME', 'interval_of_layout_wrapper';
+
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
+
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';

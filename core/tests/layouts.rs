@@ -234,3 +234,19 @@ fn a_decoded_id_is_json_that_people_can_read() {
         (&1.into(), &2.into(), &3.into())
     );
 }
+
+/// A day of ids is as far as from midnight to midnight; what is no whole number of ticks spans none.
+#[test]
+fn a_length_of_time_spans_whole_ticks_of_ids() {
+    const DAY: i64 = 86_400_000_000;
+    let layout: Layout = "34/0/10/6 unit=10s epoch=2020-01-01".parse().unwrap();
+    let at = UnixMicros(1_795_000_000_000_000);
+    let days = layout.min_id(at.plus_micros(DAY.unsigned_abs())).unwrap() - layout.min_id(at).unwrap();
+    assert_eq!(layout.ids_in(DAY).unwrap(), days);
+    let all = i64::try_from(layout.max(Field::Ticks) * layout.unit()).unwrap();
+    assert!(layout.ids_in(all).is_ok());
+    for micros in [0, -DAY, DAY + 1, 15_000_000, i64::MIN, i64::MAX, all + 10_000_000] {
+        let found = layout.ids_in(micros);
+        assert!(matches!(found, Err(IdError::Span { .. })), "{micros}: {found:?}");
+    }
+}

@@ -95,6 +95,69 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::uuid::snowflake_min_uuid
+CREATE  FUNCTION "snowflake_min_uuid"(
+	"at" timestamp with time zone /* TimestampWithTimeZone */
+) RETURNS uuid /* Result < Uuid, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_min_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   min_id_of
+--   min_id_of_layout
+--   snowflake_min_uuid
+
+-- Rows of a span of time, by their ids: from the tick that it begins in to the one before that in which it ends. The planner puts the
+-- two comparisons in the place of a call, so that an index on the ids is used and partitions are pruned.
+
+CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to")
+$$;
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
+    'whether an id was generated from an instant on and before another, to the tick';
+
+CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from", layout)
+        AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to", layout)
+$$;
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
+    'whether an id of a layout or generator was generated from an instant on and before another, to the tick';
+
+CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_uuid("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_uuid("to")
+$$;
+COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
+    'whether a UUID of version 7 was generated from an instant on and before another, to the millisecond';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::decode::snowflake_interval
+CREATE  FUNCTION "snowflake_interval"(
+	"span" interval /* Interval */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+STRICT STABLE PARALLEL SAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'interval_of_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::decode::snowflake_interval
+CREATE  FUNCTION "snowflake_interval"(
+	"span" interval, /* Interval */
+	"layout" text /* Text < '_ > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'interval_of_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::worker::worker_choose_another
 CREATE  FUNCTION snowflake_ids_internal."worker_choose_another"(
 	"datacenter_id" INT, /* Option < i32 > */
@@ -5764,6 +5827,8 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 --   decode_json_of_layout
 --   decode_of_layout
 --   extension_keep
+--   interval_of
+--   interval_of_layout
 --   max_id_of
 --   max_id_of_layout
 --   min_id_of
@@ -5778,6 +5843,7 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 --   snowflake_decode_text
 --   snowflake_encode
 --   snowflake_lastval
+--   snowflake_min_uuid
 --   snowflake_nextvals
 --   snowflake_nextvals_of_generator
 --   snowflake_try_decode_text
@@ -5829,6 +5895,9 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tic
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
+COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS

@@ -33,6 +33,9 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tic
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
+COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS

@@ -1,4 +1,4 @@
-//! Functions that take ids apart and put them together. Each comes twice: with a layout argument it is
+//! Functions that take ids apart and put them together, and search them by time. Each comes twice: with a layout argument it is
 //! IMMUTABLE, and can be indexed; without, it follows the server's layout and is STABLE.
 
 use super::layout;
@@ -57,6 +57,11 @@ with_and_without_layout! {
     "snowflake_max_id" max_id_of max_id_of_layout (at: TimestampWithTimeZone) -> i64 = max_id
 }
 
+with_and_without_layout! {
+    /// How many ids an interval spans, for tools that partition by ranges of numbers.
+    "snowflake_interval" interval_of interval_of_layout (span: Interval) -> i64 = ids_in
+}
+
 /// All parts of an id as a row.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_decode(
@@ -108,6 +113,12 @@ ALTER FUNCTION snowflake_decode(bigint, text) ROWS 1;
 ",
     name = "decode_rows",
     requires = [snowflake_decode, decode_of_layout]
+);
+
+extension_sql_file!(
+    "decode.sql",
+    name = "decode",
+    requires = [min_id_of, min_id_of_layout, snowflake_min_uuid]
 );
 
 /// An id made of its parts, with rollback 0 where the layout has it: the reverse of `snowflake_decode`.
@@ -181,6 +192,18 @@ fn min_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport
 
 fn max_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
     layout.max_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| report(&error))
+}
+
+fn ids_in(layout: &Layout, span: Interval) -> Result<i64, ErrorReport> {
+    const DAY: i64 = 86_400_000_000;
+    if span.months() != 0 {
+        let error =
+            bad_argument("interval has months, which have no fixed length", "A month has 28 to 31 days.");
+        return Err(error.set_hint("Give it in days or hours."));
+    }
+    let micros = i64::from(span.days()).checked_mul(DAY).and_then(|days| days.checked_add(span.micros()));
+    let ids = layout.ids_in(micros.unwrap_or(i64::MAX)).map_err(|error| report(&error))?;
+    Ok(ids.cast_signed())
 }
 
 fn compose(layout: &Layout, at: TimestampWithTimeZone, parts: [i32; 4]) -> Result<i64, ErrorReport> {

@@ -20,6 +20,13 @@ fn timestamp_of_uuid(id: Uuid) -> Result<TimestampWithTimeZone, ErrorReport> {
     time::to_sql(of_argument(id).timestamp().map_err(|error| report(&error))?)
 }
 
+/// The smallest UUID of version 7 in the millisecond that an instant lies in: `WHERE id >= snowflake_min_uuid(...)`.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_min_uuid(at: TimestampWithTimeZone) -> Result<Uuid, ErrorReport> {
+    let first = snowflake_ids_core::Uuid::first_of(time::from_sql(at)?).map_err(|error| report(&error))?;
+    Ok(Uuid::from_bytes(first.bytes()))
+}
+
 with_and_without_layout! {
     /// The datacenter that a UUID was generated in.
     "snowflake_datacenter_id" datacenter_id_of_uuid datacenter_id_of_uuid_and_layout (id: Uuid) -> i32 = datacenter_id_in

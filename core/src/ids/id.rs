@@ -1,10 +1,11 @@
 //! From fields to ids and back, and the ids that bound an instant.
 
-use crate::clock::UnixMicros;
+use crate::clock::{UnixMicros, human};
 use crate::error::{Explain, Kind};
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A node, which issues ids: the part of an id that no two generators of a system may share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,9 +55,18 @@ pub enum IdError {
     /// A field's value beyond its width.
     #[error("{field} {value} is out of range for layout \"{layout}\"")]
     Field { field: Field, value: i64, layout: Layout },
+    /// A length of time that is no positive, whole number of ticks, or longer than all of them.
+    #[error("interval {} is not a whole number of ticks of layout \"{layout}\"", seconds(*micros))]
+    Span { micros: i64, layout: Layout },
     /// An instant outside the layout.
     #[error(transparent)]
     Tick(#[from] TickError),
+}
+
+/// A length of time of either sign.
+fn seconds(micros: i64) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    format!("{sign}{}", human(Duration::from_micros(micros.unsigned_abs())))
 }
 
 impl Explain for IdError {
@@ -69,6 +79,11 @@ impl Explain for IdError {
             Self::Negative { .. } => "Ids of every layout are 0 or more: the sign bit is never used.".into(),
             Self::Foreign { layout, .. } => format!("The layout's largest id is {}.", layout.largest_id()),
             Self::Field { field, layout, .. } => format!("It must be 0 to {}.", layout.max(*field)),
+            Self::Span { layout, .. } => format!(
+                "Its ticks are {} long, and it has {} of them.",
+                human(Duration::from_micros(layout.unit())),
+                layout.max(Field::Ticks)
+            ),
             Self::Tick(error) => return error.detail(),
         })
     }
@@ -76,6 +91,7 @@ impl Explain for IdError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Foreign { .. } => Some("Name the layout that the id was made with.".into()),
+            Self::Span { .. } => Some("Give a positive interval that is a multiple of a tick.".into()),
             _ => None,
         }
     }
@@ -136,6 +152,18 @@ impl Layout {
     /// The largest id of the tick that an instant lies in: the inclusive upper bound of a search by time.
     pub fn max_id(&self, at: UnixMicros) -> Result<u64, TickError> {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
+    }
+
+    /// How many ids a length of time in microseconds spans: how far apart the smallest ids of two ticks are.
+    ///
+    /// # Errors
+    /// [`IdError::Span`].
+    pub fn ids_in(&self, micros: i64) -> Result<u64, IdError> {
+        let ticks = u64::try_from(micros).ok().filter(|micros| micros.is_multiple_of(self.unit()));
+        match ticks.map(|micros| micros / self.unit()) {
+            Some(ticks) if (1..=self.max(Field::Ticks)).contains(&ticks) => Ok(ticks << self.tick_shift()),
+            _ => Err(IdError::Span { micros, layout: *self }),
+        }
     }
 
     /// Checks that a value fits a field.

@@ -113,6 +113,19 @@ impl Uuid {
         }
     }
 
+    /// The smallest of version 7 in the millisecond that an instant lies in: the lower bound of a search by time. Of an instant
+    /// before 1970, the smallest of all.
+    ///
+    /// # Errors
+    /// The instant is after the year 10889.
+    pub fn first_of(at: UnixMicros) -> Result<Self, UuidError> {
+        let millis = u64::try_from(at.0).unwrap_or(0) / MICROS_PER_MILLI;
+        if millis > MAX_MILLIS {
+            return Err(UuidError::TooLate);
+        }
+        Ok(Self(u128::from(millis) << 80 | VERSION | VARIANT))
+    }
+
     /// The 74 bits that its maker chose.
     const fn payload(self) -> u128 {
         (self.0 >> 64 & 0xfff) << RAND_B_BITS | self.0 & ones(RAND_B_BITS)

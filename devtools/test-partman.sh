@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# test-partman.sh: the lines of docs/time.md for pg_partman, as they stand, on a throwaway server; then what has to come of them.
+# pg_partman is the source package of Debian trixie, whose SQL is installed into the server. Skipped where that cannot be had.
+set -euo pipefail
+# shellcheck source=devtools/demo-lib.sh
+source "$(dirname "$0")/demo-lib.sh"
+# shellcheck disable=SC2034
+subject=pg_partman distribution=Debian release=trixie
+# shellcheck source=devtools/source-lib.sh
+source "$here/source-lib.sh"
+
+servers_in_memory
+work=$(mktemp -d)
+server=$(server_folder)
+trap 'server_stop "$server"; rm -rf "$work" "$server"' EXIT
+(get_source pg-partman) || exit 0
+as_root make -s -C "$work/source" NO_BGW=1 PG_CONFIG="$PG_CONFIG" install >"$work/install.log" 2>&1 || {
+  tail -n 20 "$work/install.log"
+  fail 'pg_partman could not be installed; above is why.'
+}
+
+# The blocks of SQL of the section.
+# shellcheck disable=SC2016
+recipe() { sed -n '/^## With pg_partman/,/^## A BRIN/p' docs/time.md | sed -n '/^```sql/,/^```$/{/^```/d;p}'; }
+
+password=$(new_password)
+port=$(free_port)
+keep_secret "$server/password" <<<"$password"
+export PGHOST=127.0.0.1 PGPORT=$port PGUSER=demo PGDATABASE=postgres PGPASSWORD=$password
+server_create "$server" "$port" "$server/password"
+server_start "$server"
+on_server() { "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 "$@"; }
+on_server --file=pg_test/partman/before.sql
+recipe | on_server >"$work/recipe.log"
+on_server --file=pg_test/partman/after.sql
+echo "pg_partman $(on_server --tuples-only --no-align --command="SELECT extversion FROM pg_extension WHERE extname = 'pg_partman'"): passed"

@@ -843,3 +843,21 @@ AS 'MODULE_PATHNAME', 'interval_of_layout_wrapper';
 COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
 
 COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
+
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(d.adrelid), d.adrelid)), a.attname::text
+    FROM pg_depend p
+    JOIN pg_attrdef d ON d.oid = p.objid
+    JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
+        AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+        AND pg_relation_size(d.adrelid) > 0
+    ORDER BY 1 LIMIT 1
+$$;
+
+COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
+    'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
+
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.column_with_ids(text) FROM PUBLIC;

@@ -22,14 +22,15 @@ mod visit;
 
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
-use crate::pg::server;
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
+use crate::pg::{server, transaction};
 use crate::settings;
 use crate::shared::segments::{self, Segments, segments};
 use crate::shared::slot::{Slot, Trouble};
+use crate::store::segment as store;
 use crate::store::tables::SEGMENT;
-use error::SegmentError;
+use error::{Column, SegmentError};
 use held::Held;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::error::NotReadyError;
@@ -170,7 +171,22 @@ fn take(
     want: NonZeroU32,
 ) -> Result<Served<(&'static Slot, Taken)>, SegmentError> {
     privilege::to_take(tag, timeout)?;
-    use_buffers(segments, tag, timeout, User::Caller { want }, |held| take_at_once(held, want))
+    let taken = use_buffers(segments, tag, timeout, User::Caller { want }, |held| take_at_once(held, want));
+    match taken {
+        Err(SegmentError::Unknown { column: None, .. }) => {
+            Err(SegmentError::unknown_of(tag, column_with_ids(tag)?))
+        }
+        taken => taken,
+    }
+}
+
+/// A column of a table with rows that takes ids of a tag by its default, where there is no such tag: after a dump of one table was
+/// restored, and on a logical subscriber. Its rows may have any id.
+fn column_with_ids(tag: &Tag) -> Result<Option<Column>, SegmentError> {
+    let source = SEGMENT.find().filter(|_| !transaction::is_parallel());
+    let Some(source) = source else { return Ok(None) };
+    let found = source.as_owner(|| store::column_with_ids(tag))?;
+    Ok(found.map(|(relation, attribute)| Column { relation, attribute }))
 }
 
 /// Has something made of the buffers of a tag that serves something else of this extension. `take` is called again after each refill.
@@ -220,6 +236,8 @@ fn use_held<T>(
 ) -> Result<Served<T>, SegmentError> {
     // From the moment on in which a place is given: it stays until there is an id.
     let mut visit = None;
+    // One that has given no ids yet is not made before it is seen that no column has ids of it.
+    let mut may_create = false;
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
         if user != User::Extension {
@@ -236,8 +254,19 @@ fn use_held<T>(
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
-                if let Some(made) = wait(held, tag, timeout, user, || take(held))? {
-                    return Ok(Served::Buffers(made));
+                let is_known = held.place().is_some_and(|(slot, _)| !slot.on_trial.load(Relaxed));
+                let creates = user.creates() && (is_known || may_create);
+                match wait(held, tag, timeout, user.want(), creates, || take(held)) {
+                    Err(SegmentError::Unknown { .. })
+                        if user.creates() && !creates && column_with_ids(tag)?.is_none() =>
+                    {
+                        may_create = true;
+                    }
+                    made => {
+                        if let Some(made) = made? {
+                            return Ok(Served::Buffers(made));
+                        }
+                    }
                 }
             }
         }
@@ -326,16 +355,17 @@ fn wait<T>(
     held: &Held,
     tag: &Tag,
     timeout: &SegmentTimeout,
-    user: User,
+    want: NonZeroU32,
+    creates: bool,
     take: impl Fn() -> Result<T, Miss>,
 ) -> Result<Option<T>, SegmentError> {
     let Some((slot, incarnation)) = held.place() else { return Ok(None) };
-    let Some(_visit) = Visit::begin(slot, incarnation, user.want()) else { return Ok(None) };
+    let Some(_visit) = Visit::begin(slot, incarnation, want) else { return Ok(None) };
     if own::is_quiet() {
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
     let _wait = CountedWait::begin(slot, incarnation, timeout);
-    let ask = || ask(slot, user.creates());
+    let ask = || ask(slot, creates);
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {

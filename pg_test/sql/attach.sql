@@ -324,3 +324,27 @@ SELECT snowflake_ids.attach('indexed', 'id', 'segment');
 ALTER FUNCTION outer_one(bigint) SET search_path = public, pg_temp;
 SELECT snowflake_ids.attach('indexed', 'id', 'segment');
 DROP TABLE indexed; DROP FUNCTION outer_one, inner_one;
+-- A table that was restored by itself, or is a logical subscriber's: its default names a tag that there is not.
+CREATE SCHEMA restored;
+CREATE TABLE restored.orders (id bigint DEFAULT segment_nextval('restored.orders') PRIMARY KEY, note text);
+INSERT INTO restored.orders VALUES (1, 'first'), (7, 'last');
+INSERT INTO restored.orders (note) VALUES ('next');
+SET snowflake_ids.segment_auto_create = on;
+INSERT INTO restored.orders (note) VALUES ('next');
+SELECT snowflake_ids.attach('restored.orders', 'id', 'segment', 'restored.orders');
+INSERT INTO restored.orders (note) VALUES ('next') RETURNING id;
+-- One of a partition, with a synonym.
+CREATE TABLE restored."O'Brien" (id bigint DEFAULT segment_id('it''s "one"'), part int) PARTITION BY LIST (part);
+CREATE TABLE restored.part PARTITION OF restored."O'Brien" FOR VALUES IN (1);
+INSERT INTO restored."O'Brien" VALUES (1, 1);
+INSERT INTO restored."O'Brien" (part) VALUES (1);
+SELECT snowflake_ids.attach('restored."O''Brien"', 'id', 'segment', 'it''s "one"');
+INSERT INTO restored."O'Brien" (part) VALUES (1) RETURNING id;
+-- An empty table, and what is no default of this tag.
+CREATE TABLE restored.fresh (id bigint DEFAULT segment_nextval('restored.fresh'), other bigint DEFAULT segment_nextval('restored.fresh') + 1);
+INSERT INTO restored.fresh DEFAULT VALUES RETURNING *;
+SELECT segment_nextval('restored.none');
+RESET snowflake_ids.segment_auto_create;
+SELECT segment_nextval('restored.absent');
+DROP SCHEMA restored CASCADE;
+SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment WHERE tag LIKE 'restored.%';

@@ -45,6 +45,8 @@ pub enum SegmentError {
         tag: String,
         /// The registry that has none.
         registry: Option<String>,
+        /// A column of a table with rows that takes ids of it by its default.
+        column: Option<Column>,
     },
     /// The tag has no ids left.
     #[error("segment tag \"{0}\" has no ids left")]
@@ -83,10 +85,22 @@ pub enum SegmentError {
     Spi(#[from] SpiError),
 }
 
+/// A column, as SQL names its table.
+#[derive(Debug)]
+pub struct Column {
+    pub relation: String,
+    pub attribute: String,
+}
+
 impl SegmentError {
     /// There is no such tag.
     pub fn unknown(tag: &Tag) -> Self {
-        Self::Unknown { tag: TagText(*tag).shown(), registry: registries::first(server::database()) }
+        Self::unknown_of(tag, None)
+    }
+
+    /// There is no such tag, and a column has ids of it, if any.
+    pub fn unknown_of(tag: &Tag, column: Option<Column>) -> Self {
+        Self::Unknown { tag: TagText(*tag).shown(), registry: registries::first(server::database()), column }
     }
 
     /// The tag has no ids left.
@@ -182,10 +196,15 @@ impl Explain for SegmentError {
                 quote_literal(role),
                 wanted(*action)
             ),
-            Self::Unknown { tag, registry } => format!(
+            Self::Unknown { tag, column: Some(Column { relation, attribute }), .. } => format!(
+                "Create it above the ids that column \"{attribute}\" of {relation} has, with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
+                quote_literal(relation),
+                quote_literal(attribute),
+                quote_literal(tag)
+            ),
+            Self::Unknown { tag, registry, column: None } => format!(
                 "Create it{} with SELECT snowflake_ids.segment_create({}), or have unknown tags created on first use with \
-                 snowflake_ids.segment_auto_create. Where a column has ids of it already, call snowflake_ids.attach for that instead, which begins \
-                 above them.",
+                 snowflake_ids.segment_auto_create.",
                 if registry.is_some() { " there" } else { "" },
                 quote_literal(tag)
             ),

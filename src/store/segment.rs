@@ -49,6 +49,11 @@ macro_rules! read_sql {
     };
 }
 
+static COLUMN_WITH_IDS: Statement = Statement::new(
+    "SELECT c.relation, c.attribute FROM snowflake_ids_internal.column_with_ids($1) AS c WHERE c.relation IS NOT NULL",
+    &[PgBuiltInOids::TEXTOID],
+);
+
 static READ_UNLOCKED: Statement = Statement::new(
     read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"),
     &[PgBuiltInOids::TEXTOID],
@@ -144,6 +149,12 @@ pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Spi
 /// Which life a tag is in; None where there is none of this name.
 pub fn life(tag: &Tag) -> Result<Option<i64>, SpiError> {
     Ok(LIFE.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
+}
+
+/// A column of a table with rows that takes ids of a tag by its default, and the table, as SQL names it.
+pub fn column_with_ids(tag: &Tag) -> Result<Option<(String, String)>, SpiError> {
+    let name = |of: Option<TagText>| of.map(|name| name.shown()).unwrap_or_default();
+    COLUMN_WITH_IDS.first(&[TagText(*tag).into()], |row| Ok((name(row.get(1)?), name(row.get(2)?))))
 }
 
 /// Notes that ids up to this one are handed out or reserved.

@@ -28,13 +28,14 @@ made up while it is raised is not here. What to do about those that users meet, 
 ";
 
 /// SQLSTATEs by the names that SQL and pgrx have for them, from Postgres's appendix A.
-const CODES: [(&str, &str); 34] = [
+const CODES: [(&str, &str); 35] = [
     ("active_sql_transaction", "25001"),
     ("character_not_in_repertoire", "22021"),
     ("configuration_limit_exceeded", "53400"),
     ("connection_failure", "08006"),
     ("data_corrupted", "XX001"),
     ("datatype_mismatch", "42804"),
+    ("invalid_text_representation", "22P02"),
     ("dependent_objects_still_exist", "2BP01"),
     ("disk_full", "53100"),
     ("duplicate_object", "42710"),

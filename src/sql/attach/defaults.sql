@@ -52,6 +52,22 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
 
+-- What depends on a function has an index. A table has rows where its file has pages: to see that takes no right to read them.
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(d.adrelid), d.adrelid)), a.attname::text
+    FROM pg_depend p
+    JOIN pg_attrdef d ON d.oid = p.objid
+    JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
+        AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+        AND pg_relation_size(d.adrelid) > 0
+    ORDER BY 1 LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
+    'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
+
 -- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

@@ -223,6 +223,10 @@ impl<'h> RefillHost for Process<'h> {
         slots.filter_map(|(place, slot)| Job::new(slot, tag(place), 1)).collect()
     }
 
+    fn has_registry_to_probe(&self) -> bool {
+        false
+    }
+
     fn leave_table(&self, _: u32) {
         panic!("the table is there");
     }

@@ -6,7 +6,7 @@ use crate::pg::shmem::{Rest, Shmem};
 use crate::shared::slot::SharedText;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::registry::error::Complaint;
-use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::registry::failover::{self, Health};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -225,6 +225,19 @@ pub fn reset_counts(database: u32) {
             entry.failures.store(0, Relaxed);
         }
     }
+}
+
+/// The databases with a registry that gave no answer last, and is to be asked again by now.
+pub fn to_be_probed() -> BTreeSet<u32> {
+    let now = uptime();
+    let failing = all().iter().filter(|entry| failover::is_to_be_probed(entry.health(), now));
+    failing.map(|entry| database_of(entry.key.load(Acquire))).filter(|database| *database != 0).collect()
+}
+
+/// Whether a registry of a database gave no answer last, and is not to be asked again yet.
+pub fn are_left_alone(database: u32) -> bool {
+    let mut entries = (0..).map_while(|position| find(database, position));
+    entries.any(|entry| entry.retry_at().is_some() && !failover::is_to_be_probed(entry.health(), uptime()))
 }
 
 /// The databases with registries that are noted.

@@ -32,6 +32,8 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
+    -- Whether that is why no ids are issued, and the registry that leases it does not answer.
+    lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
         RETURN QUERY SELECT 'alarm', 'server', 'snowflake_ids was not loaded when the server started',
@@ -42,12 +44,23 @@ BEGIN
     SELECT * INTO s FROM snowflake_ids.status;
     SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
     lease_left := s.lease_expires_at - now();
+    lacks_lease := (s.state LIKE '%worker id%' OR s.state LIKE '%lease%') AND EXISTS (SELECT FROM snowflake_ids.registry_status AS r
+        WHERE r.position = 0 AND r.state = 'failing');
     RETURN QUERY
     WITH tags AS (
         SELECT * FROM snowflake_ids_internal.tags_by_standing()
     ), ends (subject, years_left) AS (
         SELECT 'server', s.years_left
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
+    ), failing AS (
+        SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
+    -- What comes of a registry that does not answer is told with it.
+    ), follows AS (
+        SELECT string_agg(c.what, '; ') AS what FROM (
+            SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
+            FROM tags AS t WHERE t.standing = 'without ids' AND t.tag ->> 'trouble' LIKE 'registry:%' HAVING count(*) > 0
+            UNION ALL SELECT format('this server issues no snowflake ids: %s', s.state) WHERE lacks_lease
+        ) AS c (what)
     ), found (severity, subject, problem, action, since) AS (
         SELECT 'note', 'server', 'this server is a standby, which issues no ids',
             'Connect to the primary for ids; after a promotion this server issues them (docs/operations.md, "Standbys and promotion").',
@@ -63,6 +76,7 @@ BEGIN
                     'mistake (docs/operations.md, "Clocks").'
                 ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
         WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
+            AND NOT lacks_lease
         UNION ALL
         SELECT 'alarm', 'clock', format('the clock is %s ahead, and is not followed', s.clock_ahead),
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
@@ -84,10 +98,11 @@ BEGIN
             'See that the registry can be reached; the server''s log says why it is not (docs/operations.md, "Worker ids").', NULL
         WHERE lease_left < lease_duration / 2
         UNION ALL
-        SELECT 'alarm', format('registry %s', r.server), 'the registry does not answer' || coalesce(': ' || r.error, ''),
+        SELECT 'alarm', format('registry %s', f.server),
+            concat_ws('; ', 'the registry does not answer' || coalesce(': ' || f.error, ''), w.what),
             'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").',
-            r.last_answer
-        FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
+            f.last_answer
+        FROM failing AS f, follows AS w
         UNION ALL
         SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END,
             format('tag %s', t.tag ->> 'tag'),
@@ -99,7 +114,9 @@ BEGIN
             CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
                 ELSE 'Do what the column trouble of segment_status asks for (docs/operations.md, "Troubles").' END, NULL
         FROM (SELECT t.standing, min(t.number) AS first, count(*) - 1 AS more FROM tags AS t
-            WHERE t.standing IN ('without ids', 'refills fail', 'ends soon', 'ends this year') GROUP BY t.standing) AS c
+            WHERE t.standing IN ('without ids', 'refills fail', 'ends soon', 'ends this year')
+                AND NOT (t.tag ->> 'trouble' LIKE 'registry:%' AND EXISTS (SELECT FROM failing)) IS TRUE
+            GROUP BY t.standing) AS c
             JOIN tags AS t ON t.number = c.first
         UNION ALL
         SELECT 'warning', 'launcher', 'the launcher does not run, which starts the workers that refill tags',

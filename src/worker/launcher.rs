@@ -71,12 +71,13 @@ impl Launcher {
     fn round(&mut self) -> Duration {
         // First: the worker id is the whole server's.
         let lease_due = self.leases.round();
-        let pool_due = self.pool.round(usize::from(self.leases.is_short()));
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
             self.looked = Some(Instant::now());
             self.segments.note_pending();
             self.look_at_tags();
+            self.pool.retry();
         }
+        let pool_due = self.pool.round(usize::from(self.leases.is_short()));
         let due = [self.marks.round(), lease_due, pool_due, self.samples.round()].into_iter().flatten().min();
         due.unwrap_or(LOOK_AROUND).min(LOOK_AROUND)
     }

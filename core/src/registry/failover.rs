@@ -8,7 +8,7 @@ use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
 /// How soon one that failed is asked again, at first and in the end.
-pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
+pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 
 /// What is known of a registry. Times are of any clock that only goes forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,11 @@ pub fn order(all: &[Health], after: usize, now: Duration, waited_for: bool) -> V
 pub fn until_due(all: &[Health], now: Duration, waited_for: bool) -> Option<Duration> {
     let failing = all.iter().filter(|health| !health.is_well());
     failing.map(|health| due_at(*health, waited_for).saturating_sub(now)).min()
+}
+
+/// Whether one that failed is to be asked again by now, though no call needs ids of it.
+pub fn is_to_be_probed(health: Health, now: Duration) -> bool {
+    !health.is_well() && is_due(health, now, false)
 }
 
 fn is_due(health: Health, now: Duration, waited_for: bool) -> bool {

@@ -1,5 +1,6 @@
 //! Pauses that grow with each failure in a row.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A pause that doubles, from the first failure on.
@@ -29,6 +30,35 @@ impl Backoff {
     }
 }
 
+/// When those are tried again that are in trouble, though nobody asks.
+#[derive(Debug)]
+pub struct Retries<W> {
+    backoff: Backoff,
+    /// When each was tried last, and the pause after that.
+    tried: BTreeMap<W, (Duration, Duration)>,
+}
+
+impl<W: Copy + Ord> Retries<W> {
+    /// None were tried.
+    pub const fn new(backoff: Backoff) -> Self {
+        Self { backoff, tried: BTreeMap::new() }
+    }
+
+    /// Those of the ones in trouble that are to be tried now. `now` is of a clock that only goes forward.
+    pub fn due(&mut self, in_trouble: &BTreeSet<W>, now: Duration) -> Vec<W> {
+        self.tried.retain(|one, _| in_trouble.contains(one));
+        let is_due = |one: &&W| {
+            let (tried, pause) = self.tried.entry(**one).or_insert((now, self.backoff.first));
+            let is_due = now >= *tried + *pause;
+            if is_due {
+                (*tried, *pause) = (now, self.backoff.next(Some(*pause)));
+            }
+            is_due
+        };
+        in_trouble.iter().filter(is_due).copied().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +73,19 @@ mod tests {
             last = Some(backoff.next(last));
             assert_eq!(last, Some(backoff.after(failures)));
         }
+    }
+
+    #[test]
+    fn what_is_in_trouble_is_tried_after_growing_pauses_until_it_is_not() {
+        let mut retries = Retries::new(Backoff::new(Duration::from_secs(1), Duration::from_secs(4)));
+        let mut tried = |in_trouble: &[u32], now| {
+            retries.due(&in_trouble.iter().copied().collect(), Duration::from_secs(now))
+        };
+        let seconds = (0..16).filter(|now| !tried(&[1], *now).is_empty()).collect::<Vec<_>>();
+        assert_eq!(seconds, [1, 3, 7, 11, 15]);
+        assert_eq!(tried(&[1, 2], 16), [] as [u32; 0]);
+        assert_eq!(tried(&[2], 17), [2]);
+        assert_eq!(tried(&[1], 18), [] as [u32; 0], "the first pause again");
+        assert_eq!(tried(&[1], 19), [1]);
     }
 }

@@ -36,6 +36,9 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         loop {
             let jobs = host.jobs();
             if jobs.is_empty() {
+                if host.has_registry_to_probe() {
+                    self.probe();
+                }
                 host.note_served();
                 if !host.is_dismissed() && !host.is_crowded() && host.rest(last_work) {
                     continue;

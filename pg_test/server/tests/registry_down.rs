@@ -1,6 +1,6 @@
 //! A registry that is gone: stopped, refusing, restarted, killed, away for hours.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{TIMEOUT, next, settled, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, settled, take};
 use snowflake_ids_server_tests::{Shutdown, full, ids, snowflakes, sql, wait};
 use std::thread::sleep;
 use std::time::Duration;
@@ -68,6 +68,31 @@ fn buffers_are_filled_again_without_a_caller() -> Result<()> {
     wait_as_long_as_it_takes(&mut client)?;
     taken.push(next(&mut client, "t")?);
     ids::growing(&taken)
+}
+
+/// Even the worker has given up meanwhile, and no session calls.
+#[test]
+fn an_idle_node_sees_that_its_registry_is_back() -> Result<()> {
+    let (mut cluster, mut client) = small_segments()?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    exhaust(&mut client, "t")?;
+    becomes(&mut client, NAME, "failing")?;
+    let wrong =
+        "select coalesce(string_agg(subject || ': ' || problem, ', '), '') from snowflake_ids.attention";
+    let problem: String = sql::one(&mut client, wrong)?;
+    ensure!(
+        problem.starts_with("registry central:") && problem.contains("tag t is without ids"),
+        "{problem}"
+    );
+    let workers = format!("select count(*) = 0 from pg_stat_activity where backend_type = '{WORKER}'");
+    wait::until_true("the end of the worker", || sql::one(&mut client, &workers))?;
+    cluster.registry.start_again()?;
+    wait::until_true("nothing that is wrong", || Ok(sql::one::<String>(&mut client, wrong)?.is_empty()))?;
+    let buffered =
+        "select sum(used) is not null from snowflake_ids.segment_status where tag = 't' and trouble is null";
+    ensure!(sql::one::<bool>(&mut client, buffered)?, "it was not refilled");
+    ensure!(registry_status::<String>(&mut client, NAME, "state")? == "up");
+    Ok(())
 }
 
 /// Ids end with an error that tells what the registry says, and come back once that was mended.

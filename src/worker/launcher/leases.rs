@@ -14,7 +14,7 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease_launch::{
-    self, Action, BACKOFF, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, Use,
+    self, Action, BACKOFF, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, RenewalRound, Use,
 };
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::state::Identity;
@@ -127,8 +127,12 @@ impl LeaseLauncher {
 
     /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
-        let expiry = shared.counts.expiry().filter(|_| shared.is_issuing())?;
         let (believed, now) = (issuer::believed_now(shared), uptime());
+        let Some(expiry) = shared.counts.expiry().filter(|_| shared.is_issuing()) else {
+            let was_refused = shared.counts.registry().is_some() && lease::trouble().is_some();
+            let round = was_refused.then(|| self.renewal.round_without(now));
+            return round.map(|round| Self::ask(board, round));
+        };
         let is_remote = lease::origin().is_some();
         let settings = lease::settings();
         let asked = settings.duration_of(is_remote);
@@ -144,11 +148,15 @@ impl LeaseLauncher {
         if round.remind {
             remind(expiry, lapse.left);
         }
+        Some(Self::ask(board, round))
+    }
+
+    fn ask(board: &Board, round: RenewalRound) -> Duration {
         if round.ask {
             board.requests.ask_to_renew();
             lease::call(board);
         }
-        Some(round.due)
+        round.due
     }
 }
 

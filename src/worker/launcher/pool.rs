@@ -6,11 +6,14 @@ use crate::pg::worker;
 use crate::pg::{database, guc, server};
 use crate::segment::place;
 use crate::shared::generator::shared;
+use crate::shared::registries;
 use crate::shared::segments::Segments;
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
+use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::server::state::Identity;
+use snowflake_ids_core::worker::backoff::Retries;
 use snowflake_ids_core::worker::turns::{TurnEnd, TurnPlan, Turns, Urgency};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -40,12 +43,15 @@ pub struct Pool {
     turns: Turns<u32, usize>,
     /// Databases that the last refill worker could not connect to, and the SQLSTATE of its error.
     out_of_reach: BTreeMap<u32, i32>,
+    /// Databases with tags whose last refill failed.
+    retries: Retries<u32>,
 }
 
 impl Pool {
     /// Without refill workers but those that a former launcher started.
     pub fn new(segments: &'static Segments) -> Self {
-        Self { segments, started: BTreeMap::new(), turns: Turns::default(), out_of_reach: BTreeMap::new() }
+        let (started, turns, out_of_reach) = (BTreeMap::new(), Turns::default(), BTreeMap::new());
+        Self { segments, started, turns, out_of_reach, retries: Retries::new(failover::BACKOFF) }
     }
 
     /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's place
@@ -71,6 +77,23 @@ impl Pool {
         let arrives = self.given().any(|(_, worker_slot)| !worker_slot.station.is_manned());
         let due = due.map(|due| due.saturating_sub(uptime()));
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
+    }
+
+    /// Has tags refilled whose last refill failed, now and then, though no call waits for them: else they would stay in trouble when that
+    /// is over.
+    pub fn retry(&mut self) {
+        let directory = self.segments.directory.read();
+        let slots =
+            directory.iter().filter_map(|(place, key)| Some((key.database, self.segments.slots.get(place)?)));
+        let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble.get().is_some()).collect();
+        let databases = in_trouble
+            .iter()
+            .map(|(database, _)| *database)
+            .filter(|database| !registries::are_left_alone(*database));
+        let due = self.retries.due(&databases.collect(), uptime());
+        for (_, slot) in in_trouble.iter().filter(|(database, _)| due.contains(database)) {
+            self.segments.ask(slot, false);
+        }
     }
 
     /// Takes the worker slots of refill workers back that have ended.
@@ -116,9 +139,11 @@ impl Pool {
         self.segments.pending().into_iter().filter_map(one).collect()
     }
 
-    /// The databases with requests and without a refill worker, and what for.
+    /// The databases without a refill worker that have requests, or a registry that is to be asked again, and how soon.
     fn waiting(&self) -> BTreeMap<u32, Urgency> {
-        let mut waiting = BTreeMap::new();
+        let to_be_probed =
+            registries::to_be_probed().into_iter().filter(|database| !self.is_served(*database));
+        let mut waiting: BTreeMap<_, _> = to_be_probed.map(|database| (database, Urgency::Ahead)).collect();
         for (database, slot) in self.asked() {
             if self.is_served(database) {
                 continue;

@@ -7,6 +7,7 @@ use crate::pg::wait::Event;
 use crate::pg::worker;
 use crate::segment::place;
 use crate::settings;
+use crate::shared::registries;
 use crate::shared::segments::Segments;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
@@ -84,6 +85,10 @@ impl RefillHost for RefillServer {
             Job::new(slot, key.tag, key.source)
         };
         self.segments.pending().into_iter().filter_map(job).collect()
+    }
+
+    fn has_registry_to_probe(&self) -> bool {
+        registries::to_be_probed().contains(&self.database)
     }
 
     fn leave_table(&self, source: u32) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How soon after the server's start, so that two servers with one lease are noticed.
 const AFTER_START: Duration = Duration::from_secs(10);
 /// How soon it is tried again, at first and in the end.
-const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 /// How often the log is told while the end of the lease comes nearer.
 const REMIND: Duration = Duration::from_hours(1);
 
@@ -67,6 +67,12 @@ impl Renewal {
         let remind = self.wants_to_remind(lease, now);
         let (ask, due) = self.ask(now);
         RenewalRound { ask, remind, due }
+    }
+
+    /// What is to be done where there is no lease, as the registry gave none when it was asked last.
+    pub fn round_without(&mut self, now: Duration) -> RenewalRound {
+        let (ask, due) = self.ask(now);
+        RenewalRound { ask, remind: false, due }
     }
 
     fn wants_to_compare(&mut self, has_jumped: bool, now: Duration) -> bool {

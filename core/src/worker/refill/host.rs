@@ -23,6 +23,8 @@ pub trait RefillHost: SharedMemory {
     fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.
     fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;
+    /// Whether a registry of its database gave no answer last, and is to be asked again by now.
+    fn has_registry_to_probe(&self) -> bool;
     /// Takes all places away from tags of a table that is gone.
     fn leave_table(&self, source: u32);
 

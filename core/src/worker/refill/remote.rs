@@ -69,7 +69,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             return None;
         }
         let healths: Vec<Health> = sites.iter().map(|site| self.link.notes(site).health()).collect();
-        let waited_for = jobs.iter().any(|job| job.slot.segment().shelves().left() == 0);
+        let waited_for =
+            jobs.iter().any(|job| job.slot.segment().shelves().left() == 0 && job.slot.wanted() > 0);
         let mut left = self.errands(jobs);
         for index in failover::order(&healths, after, self.host.uptime(), waited_for) {
             if !left.is_empty() {
@@ -80,6 +81,23 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             .unwrap_or(BACKOFF.first)
             .clamp(RETRY, BACKOFF.first);
         left.into_iter().filter_map(|errand| settle(&errand, sites.len(), due)).max()
+    }
+
+    /// Asks registries for nothing that gave no answer last, to see whether they do now: no call asks them for ids.
+    pub(super) fn probe(&mut self) {
+        let sites = self.transaction(Tables::sites).unwrap_or_default();
+        let limit = self.limit(sites.len());
+        for site in &sites {
+            if failover::is_to_be_probed(self.link.notes(site).health(), self.host.uptime()) {
+                // How it went is noted.
+                drop(self.link.ask(site, RequestBody::Reserve(Vec::new()), limit));
+            }
+        }
+    }
+
+    /// How long one of so many registries may take to answer.
+    fn limit(&self, sites: usize) -> Duration {
+        self.host.settings().registry_timeout / if sites > 1 { FRACTION } else { 1 }
     }
 
     /// Those whose tags other servers can know; the others are unknown there.
@@ -191,7 +209,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             errands.iter().map(|errand| self.want(tables, sites, site, errand)).collect()
         })?;
         let wishes: Vec<_> = wants.iter().map(|want| want.wish.clone()).collect();
-        let limit = self.host.settings().registry_timeout / if sites.len() > 1 { FRACTION } else { 1 };
+        let limit = self.limit(sites.len());
         let answer = self.link.ask(site, RequestBody::Reserve(wants), limit).map_err(ErrandError::Away)?;
         let Response { registry, clock, said } = answer;
         let ResponseBody::Reserved(mut outcomes) = said else {

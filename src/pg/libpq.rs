@@ -44,13 +44,13 @@ impl Connection {
     /// [`hosts::each`](snowflake_ids_core::registry::hosts::each).
     ///
     /// # Errors
-    /// [`ConnectionError::Unreachable`] and [`ConnectionError::Silent`]. Where libpq can't be loaded, and where the wait is
+    /// That there is no connection, or [`ConnectionError::Silent`]. Where libpq can't be loaded, and where the wait is
     /// interrupted, an error is thrown.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);
         let options = names::looked_up(options, &mut timeout)?;
         let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(OURS);
-        let handle = Handle::start(options).map_err(ConnectionError::Unreachable)?;
+        let handle = Handle::start(options)?;
         let mut need = Need::Write;
         loop {
             timeout.wait(handle.socket(), need)?;
@@ -58,7 +58,7 @@ impl Connection {
                 Poll::Reading => Need::Read,
                 Poll::Writing => Need::Write,
                 Poll::Done if handle.never_block() => return Ok(Self { handle: Some(handle) }),
-                Poll::Done | Poll::Failed => return Err(ConnectionError::Unreachable(handle.error())),
+                Poll::Done | Poll::Failed => return Err(handle.connect_error()),
             };
         }
     }

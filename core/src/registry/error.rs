@@ -30,6 +30,10 @@ impl Explain for Unregistered {
 pub enum ConnectionError {
     /// There is no connection; libpq's words.
     Unreachable(String),
+    /// The name of the host has no address; why not.
+    NoAddress(String),
+    /// The server lets nobody in who connects so: its SQLSTATE, and libpq's words.
+    Rejected([u8; 5], String),
     /// No response came within this time. The connection is given up.
     Silent(Duration),
     /// There was none yet when others could not wait any longer for this process. The connection is given up.
@@ -88,6 +92,39 @@ impl Complaint {
     }
 }
 
+impl ConnectionError {
+    /// Why there is no connection, by libpq's lines about it. With each error of a server they have its SQLSTATE, and where in its
+    /// source it was raised, as libpq is asked to tell: only so does it give the former.
+    pub fn of_connecting(lines: &str) -> Self {
+        let is_place = |line: &&str| {
+            let number = line.rsplit_once(".c:").map_or("", |(_, number)| number);
+            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+        };
+        let (mut words, mut code) = (String::new(), None);
+        for line in lines.lines().filter(|line| !is_place(line)) {
+            match code_in(line) {
+                Some((before, found, behind)) => {
+                    code = Some(found);
+                    words.extend([before, behind, "\n"]);
+                }
+                None => words.extend([line, "\n"]),
+            }
+        }
+        let words = words.trim_end().to_owned();
+        code.map_or(Self::Unreachable(words.clone()), |code| Self::Rejected(code, words))
+    }
+}
+
+/// A SQLSTATE between the severity and the message of an error, and what is before and behind it.
+fn code_in(line: &str) -> Option<(&str, [u8; 5], &str)> {
+    line.match_indices(":  ").find_map(|(place, gap)| {
+        let (before, rest) = line.split_at(place + gap.len());
+        let (code, behind) = rest.split_once(": ")?;
+        let is_code = code.bytes().all(|letter| letter.is_ascii_digit() || letter.is_ascii_uppercase());
+        Some((before, code.as_bytes().try_into().ok().filter(|_| is_code)?, behind))
+    })
+}
+
 impl RegistryError {
     /// A response of another kind than the request.
     pub fn other_kind() -> Self {
@@ -114,7 +151,12 @@ impl RegistryError {
     /// Whether nothing was done there for certain: it was not reached, or has rolled back.
     pub fn is_undone(&self) -> bool {
         match self {
-            Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Refused { .. })
+            Self::Failed(
+                ConnectionError::Unreachable(_)
+                | ConnectionError::NoAddress(_)
+                | ConnectionError::Rejected(..)
+                | ConnectionError::Refused { .. },
+            )
             | Self::NoServer(_)
             | Self::Before(_) => true,
             Self::Failed(_) | Self::Stranger(_) | Self::Version(_) | Self::Clocks(_) | Self::Garbled(_) => {
@@ -146,17 +188,27 @@ impl RegistryError {
     /// The same for every user: libpq's words tell where the registry is, and its own come from there.
     pub fn briefly(&self) -> String {
         match self {
-            Self::Failed(ConnectionError::Unreachable(_)) => "it cannot be reached".to_owned(),
             Self::Failed(ConnectionError::Lost(_)) => "the connection broke".to_owned(),
+            other if other.is_private() => "it cannot be reached".to_owned(),
             other => other.to_string(),
         }
     }
 
+    fn is_private(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed(
+                ConnectionError::Unreachable(_)
+                    | ConnectionError::NoAddress(_)
+                    | ConnectionError::Rejected(..)
+                    | ConnectionError::Lost(_)
+            )
+        )
+    }
+
     /// What is noted of it.
     pub fn complaint(&self) -> Complaint {
-        let private =
-            matches!(self, Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Lost(_)));
-        let (why, briefly) = (self.to_string(), private.then(|| self.briefly()));
+        let (why, briefly) = (self.to_string(), self.is_private().then(|| self.briefly()));
         Complaint { why, briefly, hint: self.hint().to_owned() }
     }
 
@@ -184,7 +236,11 @@ impl RegistryError {
     /// What to do about it.
     pub fn hint(&self) -> &str {
         match self {
-            Self::Failed(ConnectionError::Refused { code, hint, .. }) => match code {
+            Self::Failed(ConnectionError::Refused { code, message, hint, .. }) => match code {
+                // What is denied is named by the message, and granted in one statement.
+                b"42501" if message.contains("registry_take_over") => {
+                    "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the user mapping."
+                }
                 b"42501" => {
                     "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping; \
                      to hand tags over, that on snowflake_ids.registry_take_over(text), too."
@@ -198,9 +254,29 @@ impl RegistryError {
             Self::Failed(ConnectionError::TooLong) | Self::Version(_) | Self::Garbled(_) => {
                 "Install the same version of the extension on both servers."
             }
+            Self::Failed(ConnectionError::NoAddress(_)) => {
+                "Set the host of the foreign server to a name that this server can look up, or to an address: ALTER SERVER ... OPTIONS \
+                 (SET host '...')."
+            }
+            Self::Failed(ConnectionError::Rejected(code, _)) => match code {
+                b"28P01" => {
+                    "Set the password of the user mapping to the one that the role has there: ALTER USER MAPPING ... OPTIONS (SET password \
+                     '...')."
+                }
+                b"28000" => {
+                    "There, see that the role of the user mapping exists and may log in, and that pg_hba.conf has a line for it, the \
+                     database and this server's address."
+                }
+                b"3D000" => {
+                    "Set the database of the foreign server to the one that has the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
+                }
+                b"42501" => "There, GRANT CONNECT ON DATABASE to the role of the user mapping.",
+                b"53300" => "There, raise max_connections, or end sessions that nobody needs.",
+                b"57P03" => "It is starting, or shutting down. Ids go on by themselves when it answers.",
+                _ => "See the log of that server.",
+            },
             Self::Failed(_) | Self::Before(_) => {
-                "See that it runs, and the options of the foreign server and of the user mapping. Ids go on by themselves \
-                 when it answers."
+                "See that it runs, and that the foreign server has its host and port. Ids go on by themselves when it answers."
             }
             Self::Clocks(_) => "Set the clocks of all servers by the same time service.",
             Self::NoServer(_) => {
@@ -221,7 +297,11 @@ impl RegistryError {
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(ConnectionError::Unreachable(why)) => write!(f, "it cannot be reached: {why}"),
+            Self::Failed(
+                ConnectionError::Unreachable(why)
+                | ConnectionError::NoAddress(why)
+                | ConnectionError::Rejected(_, why),
+            ) => write!(f, "it cannot be reached: {why}"),
             Self::Failed(ConnectionError::Silent(limit)) => {
                 write!(
                     f,
@@ -254,5 +334,30 @@ impl fmt::Display for RegistryError {
             }
             Self::Garbled(why) => write!(f, "its answer makes no sense: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_connecting_is_told_by_its_sqlstate_and_without_the_servers_source() {
+        let of = ConnectionError::of_connecting;
+        let refused = "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?\n";
+        assert_eq!(of(refused), ConnectionError::Unreachable(refused.trim_end().to_owned()));
+        let password = "connection to server at \"::1\", port 5432 failed: FATAL:  28P01: password authentication failed for user \"x\"\n\
+                        LOCATION:  auth_failed, auth.c:340\n";
+        let words = "connection to server at \"::1\", port 5432 failed: FATAL:  password authentication failed for user \"x\"";
+        assert_eq!(of(password), ConnectionError::Rejected(*b"28P01", words.to_owned()));
+        // In another language, and of several hosts: by the last.
+        let several = "FATAL:  57P03: the database system is starting up\nFATAL:  3D000: Datenbank »a: b« existiert nicht\nORT:  InitPostgres, postinit.c:1014\n";
+        let words = "FATAL:  the database system is starting up\nFATAL:  Datenbank »a: b« existiert nicht";
+        assert_eq!(of(several), ConnectionError::Rejected(*b"3D000", words.to_owned()));
+        assert_eq!(
+            of("FATAL:  abc: no code"),
+            ConnectionError::Unreachable("FATAL:  abc: no code".to_owned())
+        );
+        assert_eq!(of(""), ConnectionError::Unreachable(String::new()));
     }
 }

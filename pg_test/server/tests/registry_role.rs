@@ -1,6 +1,6 @@
 //! How nodes reach a registry, and what they can do there: reserve, and nothing else.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
     Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, exhaust, node, registry_status, row, said,
@@ -145,4 +145,63 @@ fn a_registry_is_reached_by_tls() -> Result<()> {
     client.batch_execute(&format!("{LEAVE}; alter server {NAME} options (set host '127.0.0.1')"))?;
     assert!(said(&sql::error(&mut client, JOIN)?).contains(NAME));
     Ok(())
+}
+
+/// Each cause has a hint of its own, and what it says helps.
+#[test]
+fn why_a_registry_cannot_be_reached_is_told_with_the_way_out() -> Result<()> {
+    let registry = auto().start()?;
+    registry.serve_nodes()?;
+    let node = node().start()?;
+    let mut client = node.introduce(NAME, &[registry.port()])?;
+    registry.connect("postgres")?.batch_execute("create role shut_out login")?;
+    registry.rule("host all shut_out 127.0.0.1/32 reject")?;
+    let server = "alter server central options";
+    let mapping = "alter user mapping for postgres server central options";
+    for (wrong, said, hint, mend) in [
+        (
+            format!("{mapping} (set password 'wrong')"),
+            "password authentication failed",
+            "user mapping",
+            format!("{mapping} (set password '{PASSWORD}')"),
+        ),
+        (
+            format!("{mapping} (set user 'shut_out')"),
+            "pg_hba.conf",
+            "pg_hba.conf",
+            format!("{mapping} (set user '{ROLE}')"),
+        ),
+        (
+            format!("{mapping} (set user 'nobody')"),
+            "nobody",
+            "exists",
+            format!("{mapping} (set user '{ROLE}')"),
+        ),
+        (
+            format!("{server} (set dbname 'nowhere')"),
+            "database \"nowhere\" does not exist",
+            "dbname",
+            format!("{server} (set dbname 'postgres')"),
+        ),
+        (
+            format!("{server} (set host 'no.such.host.invalid')"),
+            "no.such.host.invalid",
+            "host '...'",
+            format!("{server} (set host '127.0.0.1')"),
+        ),
+        (
+            format!("{server} (set port '1')"),
+            "Connection refused",
+            "host and port",
+            format!("{server} (set port '{}')", registry.port()),
+        ),
+    ] {
+        client.batch_execute(&wrong)?;
+        let error = sql::error(&mut client, JOIN)?;
+        let told = format!("{} {}", error.message(), error.detail().unwrap_or_default());
+        ensure!(told.contains(said) && !told.contains(".c:"), "{wrong}: {told}");
+        ensure!(error.hint().is_some_and(|told| told.contains(hint)), "{wrong}: {error:?}");
+        client.batch_execute(&mend)?;
+    }
+    Ok(client.batch_execute(JOIN)?)
 }

@@ -72,6 +72,7 @@ functions! {
     socket = c"PQsocket"(*const PgConn) -> c_int;
     error_message = c"PQerrorMessage"(*const PgConn) -> *const c_char;
     set_nonblocking = c"PQsetnonblocking"(*mut PgConn, c_int) -> c_int;
+    set_error_verbosity = c"PQsetErrorVerbosity"(*mut PgConn, c_int) -> c_int;
     set_notice_receiver = c"PQsetNoticeReceiver"(*mut PgConn, NoticeReceiver, *mut c_void) -> Option<NoticeReceiver>;
     send_query_params = c"PQsendQueryParams"(
         *mut PgConn, *const c_char, c_int, *const c_uint, *const *const c_char, *const c_int, *const c_int, c_int

@@ -14,6 +14,8 @@ const CONNECTION_BAD: c_uint = 1;
 const POLLING_READING: c_uint = 1;
 const POLLING_WRITING: c_uint = 2;
 const POLLING_OK: c_uint = 3;
+const ERRORS_DEFAULT: c_int = 1;
+const ERRORS_VERBOSE: c_int = 2;
 const EMPTY_QUERY: c_uint = 0;
 const COMMAND_OK: c_uint = 1;
 const TUPLES_OK: c_uint = 2;
@@ -44,24 +46,27 @@ pub struct Handle {
 
 impl Handle {
     /// Begins to connect.
-    pub fn start<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
+    pub fn start<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, ConnectionError> {
+        let failed = |why: &str| ConnectionError::Unreachable(why.to_owned());
         let options: Result<Vec<_>, _> =
             options.map(|(name, value)| Ok((CString::new(name)?, CString::new(value)?))).collect();
-        let options = options.map_err(|_: std::ffi::NulError| "an option has a zero byte".to_owned())?;
+        let options = options.map_err(|_: std::ffi::NulError| failed("an option has a zero byte"))?;
         let end = [ptr::null::<c_char>()];
         let names: Vec<_> = options.iter().map(|(name, _)| name.as_ptr()).chain(end).collect();
         let values: Vec<_> = options.iter().map(|(_, value)| value.as_ptr()).chain(end).collect();
 
         let libpq = libpq();
-        let descriptor = Descriptor::acquire().ok_or("this server has too many files open")?;
+        let descriptor =
+            Descriptor::acquire().ok_or_else(|| failed("this server has too many files open"))?;
         // SAFETY: two arrays of the same length that end with null; what they point to outlives the call.
         let connection = unsafe { (libpq.connect_start_params)(names.as_ptr(), values.as_ptr(), 0) };
-        let connection = NonNull::new(connection).ok_or("out of memory")?;
+        let connection = NonNull::new(connection).ok_or_else(|| failed("out of memory"))?;
         let handle = Self { libpq, connection, ceiling: Ceiling::above(ROOM), _descriptor: descriptor };
         let ignore: NoticeReceiver = ignore_notice;
         // SAFETY: the connection is there until it is dropped, here as in all that follows; the receiver needs nothing.
         unsafe { (libpq.set_notice_receiver)(handle.connection.as_ptr(), ignore, ptr::null_mut()) };
-        if handle.status() == CONNECTION_BAD { Err(handle.error()) } else { Ok(handle) }
+        handle.tell(ERRORS_VERBOSE);
+        if handle.status() == CONNECTION_BAD { Err(handle.connect_error()) } else { Ok(handle) }
     }
 
     /// Goes on with connecting.
@@ -75,8 +80,25 @@ impl Handle {
         }
     }
 
-    /// Has nothing block from now on, closing included. Gives whether it is so.
+    /// How much errors tell from now on.
+    fn tell(&self, verbosity: c_int) {
+        // SAFETY: as above.
+        unsafe { (self.libpq.set_error_verbosity)(self.connection.as_ptr(), verbosity) };
+    }
+
+    /// Why there is no connection.
+    pub fn connect_error(&self) -> ConnectionError {
+        // SAFETY: as in `error`.
+        let lines = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
+        match ConnectionError::of_connecting(&lines) {
+            ConnectionError::Rejected(code, words) => ConnectionError::Rejected(code, in_one_line(&words)),
+            _ => ConnectionError::Unreachable(in_one_line(&lines)),
+        }
+    }
+
+    /// Has nothing block from now on, closing included. Gives whether it is so. There is a connection.
     pub fn never_block(&self) -> bool {
+        self.tell(ERRORS_DEFAULT);
         // SAFETY: as above.
         unsafe { (self.libpq.set_nonblocking)(self.connection.as_ptr(), 1) == 0 }
     }
@@ -282,7 +304,10 @@ unsafe fn start_of(text: *const c_char) -> String {
 /// A text that ends with a zero byte.
 unsafe fn one_line(message: *const c_char) -> String {
     // SAFETY: as above.
-    let message = unsafe { start_of(message) };
+    in_one_line(&unsafe { start_of(message) })
+}
+
+fn in_one_line(message: &str) -> String {
     let line = message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
         let more = line.trim();
         let gap = match () {

@@ -21,13 +21,13 @@ const LOOKUP: &str = "failed to lookup address information: ";
 /// environment or in a service file, libpq looks up the names itself.
 ///
 /// # Errors
-/// [`ConnectionError::Unreachable`] and [`ConnectionError::Silent`].
+/// [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
 pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, ConnectionError> {
     let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
     let unknown = |reason: io::Error| {
         let reason = reason.to_string();
         let reason = reason.strip_prefix(LOOKUP).unwrap_or(&reason);
-        ConnectionError::Unreachable(format!("could not translate host name \"{name}\" to address: {reason}"))
+        ConnectionError::NoAddress(format!("could not translate host name \"{name}\" to address: {reason}"))
     };
     let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
     timeout.wait(lookup.done.as_raw_fd(), Need::Read)?;

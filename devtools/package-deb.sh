@@ -75,6 +75,8 @@ Description: distributed 64-bit ids as column defaults for PostgreSQL $major
  .
  The library is loaded by shared_preload_libraries: see README.Debian.
 END
+  sed "s/@MAJOR@/$major/g" packaging/deb/prerm >"$root/DEBIAN/prerm"
+  chmod 755 "$root/DEBIAN/prerm"
   build "$root" "$name" "$architecture"
 }
 

@@ -87,6 +87,11 @@ query --command='ALTER EXTENSION snowflake_ids UPDATE' --command='INSERT INTO up
   fail "ids of the upgrade: $(query --command='SELECT count(*), count(DISTINCT n) FROM upgraded')"
 ok "an upgrade under $inserted inserts: none failed, no id twice"
 
+said=$(apt-get remove -q -y "$name" 2>&1) || fail "it cannot be removed: $said"
+[[ $said == *"cluster $major/main loads the library"* ]] || fail "a removal says nothing of the cluster that loads it: $said"
+quietly apt-get install -q -y --no-install-recommends /packages/next/"$name"_*.deb
+ok "a removal names the cluster that would not start again"
+
 # What stands in preload and is not there keeps a server from starting; README.Debian says to take it out first.
 last=$(query --command='SELECT max(id) FROM upgraded')
 dpkg -L "$name" "$name-doc" | sort -u >/packages/files

@@ -861,20 +861,88 @@ COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval sp
 
 COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
 
-CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(d.adrelid), d.adrelid)), a.attname::text
+    SELECT d.adrelid::regclass, a.attname
     FROM pg_depend p
     JOIN pg_attrdef d ON d.oid = p.objid
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-        AND pg_relation_size(d.adrelid) > 0
+$$;
+
+COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
+    'the columns that take ids of a tag by their default, whether there is such a tag or not';
+
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
+    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
     ORDER BY 1 LIMIT 1
 $$;
 
 COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
     'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
 
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.column_with_ids(text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.columns_of_tag(text), snowflake_ids_internal.column_with_ids(text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known snowflake_ids.segment;
+    widest bigint;
+BEGIN
+    -- Asked twice: they may be given up until it is seen to that they stay.
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
+            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
+    -- A limit that is a narrower type's was set here, when the column was of that type.
+    IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
+        SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
+        FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
+        IF widest > known.max_value THEN
+            PERFORM snowflake_ids.segment_alter(tag, max_value => widest);
+            known.max_value := widest;
+        END IF;
+    END IF;
+    IF known.tag IS NULL AND highest >= most THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
+            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+    ELSIF known.tag IS NULL THEN
+        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        PERFORM snowflake_ids.segment_create(tag, max_value => most);
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
+            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
+            ON CONFLICT DO NOTHING;
+        END IF;
+    ELSIF known.reset IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
+            DETAIL = 'A column''s ids would come again.',
+            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+    ELSIF known.max_value <= highest THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
+            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSIF known.max_value > most THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
+                tag, most);
+    ELSE
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';

@@ -348,3 +348,20 @@ RESET snowflake_ids.segment_auto_create;
 SELECT segment_nextval('restored.absent');
 DROP SCHEMA restored CASCADE;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment WHERE tag LIKE 'restored.%';
+-- The limit that attach gave a tag goes with the type of the column: of all columns that take ids of it.
+CREATE TABLE narrow (id integer DEFAULT 0 PRIMARY KEY);
+SELECT snowflake_ids.attach('narrow', 'id', 'segment', 'narrow');
+CREATE TABLE also_narrow (id integer DEFAULT segment_nextval('narrow'));
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'narrow';
+ALTER TABLE narrow ALTER id TYPE bigint;
+SELECT snowflake_ids.attach('narrow', 'id', 'segment', 'narrow');
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'narrow';
+ALTER TABLE also_narrow ALTER id TYPE bigint;
+SELECT snowflake_ids.attach('narrow', 'id', 'segment', 'narrow');
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'narrow';
+-- One that an administrator gave stays.
+SELECT snowflake_ids.segment_alter('narrow', max_value => 1000);
+SELECT snowflake_ids.attach('narrow', 'id', 'segment', 'narrow');
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'narrow';
+DROP TABLE narrow, also_narrow;
+SELECT snowflake_ids.segment_drop('narrow');

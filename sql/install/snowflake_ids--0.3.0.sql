@@ -6869,6 +6869,7 @@ CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most b
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
+    widest bigint;
 BEGIN
     -- Asked twice: they may be given up until it is seen to that they stay.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -6878,12 +6879,21 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    IF NOT FOUND AND highest >= most THEN
+    -- A limit that is a narrower type's was set here, when the column was of that type.
+    IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
+        SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
+        FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
+        IF widest > known.max_value THEN
+            PERFORM snowflake_ids.segment_alter(tag, max_value => widest);
+            known.max_value := widest;
+        END IF;
+    END IF;
+    IF known.tag IS NULL AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
-    ELSIF NOT FOUND THEN
+    ELSIF known.tag IS NULL THEN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
@@ -7348,17 +7358,25 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
 
--- What depends on a function has an index. A table has rows where its file has pages: to see that takes no right to read them.
-CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+-- What depends on a function has an index.
+CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(d.adrelid), d.adrelid)), a.attname::text
+    SELECT d.adrelid::regclass, a.attname
     FROM pg_depend p
     JOIN pg_attrdef d ON d.oid = p.objid
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-        AND pg_relation_size(d.adrelid) > 0
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
+    'the columns that take ids of a tag by their default, whether there is such a tag or not';
+
+-- A table has rows where its file has pages: to see that takes no right to read them.
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
+    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
     ORDER BY 1 LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS

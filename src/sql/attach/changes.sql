@@ -5,6 +5,7 @@ CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most b
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
+    widest bigint;
 BEGIN
     -- Asked twice: they may be given up until it is seen to that they stay.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -14,12 +15,21 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    IF NOT FOUND AND highest >= most THEN
+    -- A limit that is a narrower type's was set here, when the column was of that type.
+    IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
+        SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
+        FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
+        IF widest > known.max_value THEN
+            PERFORM snowflake_ids.segment_alter(tag, max_value => widest);
+            known.max_value := widest;
+        END IF;
+    END IF;
+    IF known.tag IS NULL AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
-    ELSIF NOT FOUND THEN
+    ELSIF known.tag IS NULL THEN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);

@@ -52,17 +52,25 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
 
--- What depends on a function has an index. A table has rows where its file has pages: to see that takes no right to read them.
-CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+-- What depends on a function has an index.
+CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(d.adrelid), d.adrelid)), a.attname::text
+    SELECT d.adrelid::regclass, a.attname
     FROM pg_depend p
     JOIN pg_attrdef d ON d.oid = p.objid
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-        AND pg_relation_size(d.adrelid) > 0
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
+    'the columns that take ids of a tag by their default, whether there is such a tag or not';
+
+-- A table has rows where its file has pages: to see that takes no right to read them.
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
+    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
     ORDER BY 1 LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS

@@ -15,3 +15,5 @@ mkdir -p "$TARGET"
   --command='SELECT snowflake_ids.status_page()' --output="$page.new"
 mv "$page.new" "$page"
 echo "The status page is $page"
+"$psql" --no-psqlrc --no-align --tuples-only --quiet --set=ON_ERROR_STOP=1 --dbname="${SERVER-}" \
+  --command="SELECT coalesce(string_agg(concat(severity, ' ', subject, ': ', problem), E'\n'), 'Nothing needs attention.') FROM snowflake_ids.attention"

@@ -10,6 +10,31 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What `check_attention.sh` says of a server, and the status that it ends with.
+fn check(server: &Server, database: &str) -> Result<(i32, String)> {
+    let mut check = Command::new("../../monitoring/check_attention.sh");
+    check.args(["--host=127.0.0.1", "--username=postgres", &format!("--port={}", server.port())]);
+    let done = check.arg(format!("--dbname={database}")).output()?;
+    Ok((done.status.code().context("a status")?, String::from_utf8(done.stdout)?))
+}
+
+#[test]
+fn the_check_ends_with_what_needs_attention() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    ensure!(check(&server, "postgres")? == (0, "OK - nothing needs attention\n".to_owned()));
+    client.batch_execute(
+        "select snowflake_ids.generator_create('short', '30/0/5/1 unit=1s epoch=1996-06-01')",
+    )?;
+    let (status, said) = check(&server, "postgres")?;
+    ensure!((1..=2).contains(&status) && said.contains("generator short"), "{status}: {said}");
+    let (status, said) = check(&server, "nowhere")?;
+    ensure!(status == 3 && said.starts_with("UNKNOWN"), "{status}: {said}");
+    Ok(())
+}
 
 /// A view, and how exporters ask it.
 struct Query {

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# check_attention.sh [OPTION OF PSQL...]: a check for Nagios, Icinga and their like, of what needs attention: prints it, and ends with
+# 0 for OK, 1 for WARNING, 2 for CRITICAL, and 3 where it cannot be asked.
+set -uo pipefail
+
+sql="SELECT concat(severity, ' ', subject, ': ', problem, '. ', action) FROM snowflake_ids.attention"
+rows=$(psql --no-psqlrc --no-align --tuples-only --quiet --command="$sql" "$@" 2>&1) || {
+  echo "UNKNOWN - $rows"
+  exit 3
+}
+case $rows in
+  alarm*) echo "CRITICAL - $rows" && exit 2 ;;
+  warning*) echo "WARNING - $rows" && exit 1 ;;
+  *) echo "OK - ${rows:-nothing needs attention}" ;;
+esac

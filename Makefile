@@ -73,8 +73,9 @@ clean: ## remove what was built
 
 ## Try
 
-demo: setup ## a throwaway server with a sharded table of a million rows, invoices, and a table for the browser
-	@$(MAKE) --no-print-directory install
+demo: ## a throwaway server with a sharded table of a million rows, invoices, and a table for the browser
+	@devtools/quietly.sh 'setting up: packages and a tool, two minutes at first' $(MAKE) --no-print-directory setup
+	@devtools/quietly.sh 'building and installing the extension, three minutes at first' $(MAKE) --no-print-directory install
 	@devtools/demo.sh start
 
 demo-stop: ## stop the demo's server and remove it

@@ -4,6 +4,7 @@ use super::database::{Connected, SOURCE, Store, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
 use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::sequence::directory;
 use snowflake_ids_core::sequence::request::{Answer, Request};
@@ -357,6 +358,11 @@ impl<'e> RefillHost for Host<'e> {
                 Job::new(slot, directory::Tag::new(tag.as_bytes()).unwrap(), SOURCE)
             })
             .collect()
+    }
+
+    fn has_registry_to_probe(&self) -> bool {
+        let now = Duration::from_millis(self.env.now());
+        self.live.notes.borrow().values().any(|(health, _)| failover::is_to_be_probed(*health, now))
     }
 
     fn leave_table(&self, _: u32) {}

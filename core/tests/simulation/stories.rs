@@ -61,6 +61,10 @@ impl World {
         self.run_for(30);
     }
 
+    fn has_issued_in(&self, scope: u32) -> bool {
+        self.ledger.borrow().has_any(scope)
+    }
+
     fn repeats(&self) -> bool {
         self.ledger.borrow().twice > 0
     }
@@ -320,8 +324,7 @@ fn issues_unleased(seed: u64) -> bool {
         world.run_for(5);
     }
     world.run_for(60);
-    let has_issued = world.ledger.borrow().has_any(0);
-    has_issued
+    world.has_issued_in(0)
 }
 
 #[test]

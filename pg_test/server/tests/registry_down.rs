@@ -45,7 +45,7 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> R
             Ok(Some(backoff(&mut client)?).filter(|pause| *pause > seconds))
         })?;
     }
-    assert!(longest <= 60.0, "{longest} s");
+    assert!(longest <= 15.0, "{longest} s");
 
     cluster.registry.start_again()?;
     wait_as_long_as_it_takes(&mut client)?;

@@ -321,6 +321,7 @@ BEGIN
     told := jsonb_build_object('at', clock_timestamp(),
         'trouble', (SELECT coalesce(jsonb_agg(a), '[]') FROM snowflake_ids.attention AS a),
         'identity', jsonb_build_object('cluster_name', current_setting('cluster_name'), 'database', current_database(),
+            'address', host(inet_server_addr()), 'port', current_setting('port')::integer,
             'role', current_user, 'postgres', current_setting('server_version'),
             'extension', (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'snowflake_ids'),
             'system_identifier', snowflake_ids_internal.system_identifier()::text, 'timeline', snowflake_ids_internal.timeline(),

@@ -80,12 +80,14 @@ impl Pool {
     }
 
     /// Has tags refilled whose last refill failed, now and then, though no call waits for them: else they would stay in trouble when that
-    /// is over.
+    /// is over. Not where it did not begin: each attempt would tell the log.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
         let slots =
             directory.iter().filter_map(|(place, key)| Some((key.database, self.segments.slots.get(place)?)));
-        let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble.get().is_some()).collect();
+        let is_refused = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
+        let in_trouble: Vec<_> =
+            slots.filter(|(_, slot)| slot.trouble.get().is_some_and(is_refused)).collect();
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)
@@ -141,8 +143,9 @@ impl Pool {
 
     /// The databases without a refill worker that have requests, or a registry that is to be asked again, and how soon.
     fn waiting(&self) -> BTreeMap<u32, Urgency> {
-        let to_be_probed =
-            registries::to_be_probed().into_iter().filter(|database| !self.is_served(*database));
+        let may_be_probed =
+            |database: &u32| !self.is_served(*database) && !self.out_of_reach.contains_key(database);
+        let to_be_probed = registries::to_be_probed().into_iter().filter(may_be_probed);
         let mut waiting: BTreeMap<_, _> = to_be_probed.map(|database| (database, Urgency::Ahead)).collect();
         for (database, slot) in self.asked() {
             if self.is_served(database) {

@@ -67,6 +67,12 @@ SELECT segment_nextval('invoices');
 SELECT snowflake_ids.segment_set('invoices', 5000, force => true);
 SELECT segment_nextval('invoices');
 
+DO $$ BEGIN
+    FOR attempt IN 1..500 LOOP
+        EXIT WHEN (SELECT next_first IS NOT NULL FROM snowflake_ids.segment_status WHERE tag = 'invoices');
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+END $$;
 BEGIN;
 SELECT snowflake_ids.segment_set('invoices', 6000);
 SELECT segment_nextval('invoices');

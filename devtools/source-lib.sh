@@ -2,12 +2,11 @@
 # `distribution`, `release` and the folder `work` before they are got. Those of the distribution that this machine does not run come
 # from DEBIAN_MIRROR and DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING.
 # shellcheck shell=bash
-: "${subject:?}"
-distribution=${distribution-} release=${release-} work=${work-}
+subject=${subject-} distribution=${distribution-} release=${release-} work=${work-}
 
 # Ends with status 3, where something cannot be had here.
 skip() {
-  echo "${subject:?}: skipped, $*"
+  echo "$subject: skipped, $*"
   exit 3
 }
 

@@ -116,7 +116,8 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     leave_alone(shared)?;
-    HAS_LOOKED.set(true);
+    // On a node that has no lease yet there is something to look for with the next one.
+    HAS_LOOKED.set(shared.counts.expiry().is_some() || !citus::is_there());
     Ok(())
 }
 

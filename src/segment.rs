@@ -257,10 +257,11 @@ fn use_held<T>(
                 let is_known = held.place().is_some_and(|(slot, _)| !slot.on_trial.load(Relaxed));
                 let creates = user.creates() && (is_known || may_create);
                 match wait(held, tag, timeout, user.want(), creates, || take(held)) {
-                    Err(SegmentError::Unknown { .. })
-                        if user.creates() && !creates && column_with_ids(tag)?.is_none() =>
-                    {
-                        may_create = true;
+                    Err(SegmentError::Unknown { .. }) if user.creates() && !creates => {
+                        match column_with_ids(tag)? {
+                            None => may_create = true,
+                            column => return Err(SegmentError::unknown_of(tag, column)),
+                        }
                     }
                     made => {
                         if let Some(made) = made? {

@@ -44,7 +44,7 @@ impl Connection {
     /// [`hosts::each`](snowflake_ids_core::registry::hosts::each).
     ///
     /// # Errors
-    /// That there is no connection, or [`ConnectionError::Silent`]. Where libpq can't be loaded, and where the wait is
+    /// A [`ConnectionError`] that says why there is no connection. Where libpq can't be loaded, and where the wait is
     /// interrupted, an error is thrown.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);

@@ -58,7 +58,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
 /// The database for which this server leases its worker id from another registry than the one of this identity, where it would
 /// be leased from that one from now on.
 pub fn leases_for(identity: &str) -> Checked<Option<String>> {
-    let leased = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. }));
+    let leased = shared().filter(|shared| may_choose(shared));
     let Some(shared) = leased else { return Ok(None) };
     let held = issuer::change(shared, |state, _| {
         let held = state.held_for(server::database(), identity);
@@ -97,7 +97,7 @@ pub fn note_change() -> Checked<()> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
     };
-    if matches!(shared.identity, Identity::Fixed { .. }) {
+    if !may_choose(shared) {
         return Ok(());
     }
     transaction::watch(&HOOKS);
@@ -117,7 +117,7 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
     }
     leave_alone(shared)?;
     // On a node that has no lease yet there is something to look for with the next one.
-    HAS_LOOKED.set(shared.counts.expiry().is_some() || !citus::is_there());
+    HAS_LOOKED.set(!may_choose(shared) || shared.counts.expiry().is_some() || !citus::is_there());
     Ok(())
 }
 
@@ -138,8 +138,12 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
 }
 
 fn has_chosen(shared: &Shared) -> bool {
-    let may_choose = matches!(shared.identity, Identity::Leased { .. });
-    may_choose && (is_alone() || shared.is_issuing() && shared.counts.expiry().is_none())
+    may_choose(shared) && (is_alone() || shared.is_issuing() && shared.counts.expiry().is_none())
+}
+
+/// Whether the worker id is no number of an operator's.
+fn may_choose(shared: &Shared) -> bool {
+    matches!(shared.identity, Identity::Leased { .. })
 }
 
 static HOOKS: Hooks = Hooks {

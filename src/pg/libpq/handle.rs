@@ -92,7 +92,8 @@ impl Handle {
         let lines = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
         match ConnectionError::of_connecting(&lines) {
             ConnectionError::Rejected(code, words) => ConnectionError::Rejected(code, in_one_line(&words)),
-            _ => ConnectionError::Unreachable(in_one_line(&lines)),
+            ConnectionError::Unreachable(words) => ConnectionError::Unreachable(in_one_line(&words)),
+            other => other,
         }
     }
 

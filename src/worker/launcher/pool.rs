@@ -85,9 +85,9 @@ impl Pool {
         let directory = self.segments.directory.read();
         let slots =
             directory.iter().filter_map(|(place, key)| Some((key.database, self.segments.slots.get(place)?)));
-        let is_refused = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
+        let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
         let in_trouble: Vec<_> =
-            slots.filter(|(_, slot)| slot.trouble.get().is_some_and(is_refused)).collect();
+            slots.filter(|(_, slot)| slot.trouble.get().is_some_and(has_begun)).collect();
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)

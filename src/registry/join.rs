@@ -109,10 +109,16 @@ pub fn note_change() -> Checked<()> {
         .map_err(|error| Box::new(report(&error)))
 }
 
+/// Whether this session need not look any more where the worker id is from.
+#[inline]
+pub fn has_looked() -> bool {
+    HAS_LOOKED.get()
+}
+
 /// As [`leave_alone`], with the first id of a session.
 #[inline]
 pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
-    if HAS_LOOKED.get() {
+    if has_looked() {
         return Ok(());
     }
     leave_alone(shared)?;

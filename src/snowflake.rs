@@ -36,7 +36,10 @@ static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 #[inline]
 pub fn next_at_once() -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    let issued = SESSION.pop(&**shared).or_else(|| refill_at_once(shared));
+    let issued = match SESSION.pop(&**shared) {
+        None if join::has_looked() => refill(shared).ok(),
+        issued => issued,
+    };
     Some(SESSION.hand_out(&shared.layout, issued?))
 }
 
@@ -146,7 +149,10 @@ fn cache_of(named: &Named) -> NonZeroU32 {
 #[inline]
 pub fn uuid_at_once() -> Option<Uuid> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    let issued = SESSION.pop(&**shared).or_else(|| refill_at_once(shared));
+    let issued = match SESSION.pop(&**shared) {
+        None if join::has_looked() => refill(shared).ok(),
+        issued => issued,
+    };
     made(&shared.layout, issued?).ok()
 }
 
@@ -303,12 +309,6 @@ fn issued(shared: &'static Shared) -> Result<Issued, SessionError> {
         Some(issued) => Ok(issued),
         None => refill(shared).or_else(|_| wait_and_refill(shared)),
     }
-}
-
-/// The same for a call that has nothing more to do: the first of a session has to look where the worker id is from.
-#[inline]
-fn refill_at_once(shared: &Shared) -> Option<Issued> {
-    join::has_looked().then(|| refill(shared).ok())?
 }
 
 /// The next position when the block gave none: it is due for a look at the clock, or has to be filled.

@@ -101,7 +101,7 @@ fn end(world: &mut World) -> Result<()> {
     }
     world.stop.store(true, Ordering::SeqCst);
     let snowflakes = Taken::own(std::mem::take(&mut world.snowflakes));
-    let mut given = All { segments: std::mem::take(&mut world.own), snowflakes };
+    let mut given = All { segments: std::mem::take(&mut world.own), snowflakes, ..All::default() };
     given.segments.append(&mut world.taken);
     for load in std::mem::take(&mut world.loads) {
         let database = load.database;

@@ -8,6 +8,7 @@ use anyhow::bail;
 use postgres::{Client, Error};
 use snowflake_ids_server_tests::random::Random;
 use snowflake_ids_server_tests::wait;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -34,12 +35,16 @@ pub struct Taken {
     pub session: usize,
     pub segments: Vec<Given>,
     pub snowflakes: Vec<i64>,
+    /// Those that another server may have by chance, as it and this one chose their worker ids without each other.
+    pub by_itself: Vec<i64>,
 }
 
 /// What a session is told when it begins.
 pub struct Orders {
     pub number: usize,
     pub database: Arc<Database>,
+    /// The scope in which its snowflake ids are no other's.
+    pub shared: usize,
     pub random: Random,
     pub start: Instant,
     pub stop: Arc<AtomicBool>,
@@ -83,16 +88,22 @@ pub fn hanging(loads: &[Load], start: Instant) -> Option<String> {
 pub struct All {
     pub segments: Vec<Given>,
     pub snowflakes: snowflake_ids_server_tests::load::Taken,
+    /// Those of each database, with what another may have by chance.
+    pub of_one: HashMap<usize, snowflake_ids_server_tests::load::Taken>,
 }
 
 impl All {
     /// What a session was given, once it has ended its call.
     pub fn add(&mut self, load: Load) -> anyhow::Result<()> {
         wait::until_true("a session to end its call", || Ok(load.thread.is_finished()))?;
+        let database = load.database;
         let Ok(taken) = load.thread.join() else { bail!("a session panicked") };
-        let name = format!("session {}", taken.session);
+        let by = |ids| snowflake_ids_server_tests::load::Taken::by(format!("session {}", taken.session), ids);
         self.segments.extend(taken.segments);
-        self.snowflakes.add(snowflake_ids_server_tests::load::Taken::by(name, taken.snowflakes));
+        let of_one = self.of_one.entry(database).or_default();
+        of_one.add(by(taken.snowflakes.clone()));
+        of_one.add(by(taken.by_itself));
+        self.snowflakes.add(by(taken.snowflakes));
         Ok(())
     }
 
@@ -100,6 +111,7 @@ impl All {
     pub fn unique(&self) -> anyhow::Result<()> {
         println!("{} segment ids, {} snowflake ids", self.segments.len(), self.snowflakes.ids.len());
         lives::unique(&self.segments)?;
+        self.of_one.values().try_for_each(snowflake_ids_server_tests::load::Taken::unique)?;
         self.snowflakes.unique()
     }
 }
@@ -158,13 +170,16 @@ impl Session {
         self.shown.since.store(0, Ordering::SeqCst);
         let Some(taken) = ids? else { return Ok(()) };
         self.shown.given.fetch_add(taken.ids.len() as u64, Ordering::SeqCst);
+        let is_sure = scope != UNSURE && scope == self.orders.database.scope.load(Ordering::SeqCst);
         let Some(tag) = taken.tag else {
-            self.taken.snowflakes.extend(taken.ids);
+            let is_shared = is_sure && scope == self.orders.shared;
+            let ids = if is_shared { &mut self.taken.snowflakes } else { &mut self.taken.by_itself };
+            ids.extend(taken.ids);
             return Ok(());
         };
         let (at, latest) = (self.now(), self.orders.database.lives[tag].latest());
         let (session, database) = (self.orders.number, scope);
-        if scope == UNSURE || scope != self.orders.database.scope.load(Ordering::SeqCst) {
+        if !is_sure {
             return Ok(());
         }
         let given = |id| Given { database, tag, id, earliest: earliest[tag], latest, session, at };

@@ -64,6 +64,7 @@ impl World {
             loads.push(Load::start(Orders {
                 number,
                 database: Arc::clone(&databases[number % NODES]),
+                shared: SHARED,
                 random: Random::new(random.below(u64::MAX)),
                 start: story.start,
                 stop: Arc::clone(&stop),
@@ -106,6 +107,16 @@ impl World {
         Ok(())
     }
 
+    /// What the nodes' logs have of their worker ids.
+    fn worker_ids(&self) -> String {
+        let lines = self.cluster.nodes.iter().enumerate().flat_map(|(number, node)| {
+            let log = node.log();
+            let lines = log.lines().filter(|line| line.contains("worker id"));
+            lines.map(|line| format!("node {number}: {line}\n")).collect::<Vec<_>>()
+        });
+        lines.collect()
+    }
+
     /// The end: ids come again, sessions end, nothing was given twice, the servers stop.
     pub fn end(&mut self) -> Result<()> {
         self.story.tell("the end");
@@ -123,7 +134,7 @@ impl World {
         let mut given = All::default();
         std::mem::take(&mut self.loads).into_iter().try_for_each(|load| given.add(load))?;
         self.check()?;
-        given.unique()?;
+        given.unique().with_context(|| self.worker_ids())?;
         for server in self.cluster.nodes.iter_mut().chain([&mut self.cluster.registry]) {
             server.stop(Shutdown::Fast)?;
             judge::has_no_faults(&server.log(), true)?;

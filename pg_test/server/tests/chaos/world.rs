@@ -101,6 +101,7 @@ impl World {
             self.loads.push(Load::start(Orders {
                 number,
                 database: Arc::clone(&self.databases[number % DATABASES]),
+                shared: number % DATABASES,
                 random: Random::new(self.random.below(u64::MAX)),
                 start: self.story.start,
                 stop: Arc::clone(&self.stop),

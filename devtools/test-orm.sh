@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # test-orm.sh [TOOL...]: runs the projects in examples/orm, or those named, each against a throwaway server of its own with
 # the installed extension: a new one, so that the migration's transaction is the first to take ids. What they need comes from
-# PyPI, npm, crates and Debian, below target/orm; Ruby and Java packages from Debian are installed on this machine. The tool
-# has a database, as an ordinary role that owns it. What a project prints is kept in target/orm; where all of them ran and
-# held, also in examples/orm/RESULTS.md.
+# PyPI, npm, crates and Debian, below target/orm; Debian's packages are installed on this machine. The tool has a database, as
+# an ordinary role that owns it; those without migrations of their own find the tables of shop.sql there. What a project prints
+# is kept in target/orm; where all of them ran and held, also in examples/orm/RESULTS.md.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-all=(django sqlalchemy typeorm drizzle prisma activerecord sqlx hibernate)
+with_migrations=(django sqlalchemy typeorm drizzle prisma activerecord sqlx hibernate)
+with_shop=(python node php perl ruby go jdbc pgloader)
+all=("${with_migrations[@]}" "${with_shop[@]}")
 root=$PWD work=$TARGET/orm
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
 
@@ -50,6 +52,32 @@ jars() {
     printf '/usr/share/java/%s.jar:' "$name"
   done
 }
+install_python() { python_project; }
+run_python() { .venv/bin/python run.py; }
+install_node() { npm install; }
+run_node() { node run.js; }
+install_php() { need_packages php-cli php-pgsql php-doctrine-orm php-illuminate-database; }
+run_php() { php run.php; }
+install_perl() { need_packages libdbd-pg-perl libdbix-class-perl librose-db-object-perl; }
+run_perl() { perl run.pl; }
+install_ruby() { need_packages ruby ruby-pg ruby-sequel; }
+run_ruby() { ruby run.rb; }
+install_go() {
+  need_packages golang-go golang-github-jackc-pgx-v4-dev golang-github-lib-pq-dev golang-github-jmoiron-sqlx-dev
+  GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$work/go-cache go build -o run run.go
+}
+run_go() { ./run "$(version golang-github-jackc-pgx-v4-dev)" "$(version golang-github-lib-pq-dev)" "$(version golang-github-jmoiron-sqlx-dev)"; }
+install_jdbc() {
+  command -v javac >/dev/null || need_packages default-jdk-headless
+  need_packages libpostgresql-jdbc-java libspring-jdbc-java libcommons-logging-java
+  javac -cp "$(jdbc_jars)" -d classes ./*.java
+}
+run_jdbc() { java -cp "classes:$(jdbc_jars)" Run "$(version libpostgresql-jdbc-java)" "$(version libspring-jdbc-java)"; }
+jdbc_jars() { printf '/usr/share/java/%s.jar:' postgresql commons-logging spring3-{core,beans,transaction,jdbc}; }
+install_pgloader() { need_packages pgloader; }
+run_pgloader() { PATH=$(pg bindir):$PATH ./run.sh; }
+# Of a Debian package, without what Debian added to it.
+version() { dpkg-query -W -f '${Version}' "$1" | sed -E 's/^[0-9]+://; s/[-+].*//'; }
 
 # The project as it is in the checkout, beside what was installed for it before.
 copy_project() {
@@ -87,6 +115,9 @@ run_project() {
   psql "CREATE DATABASE $tool OWNER app"
   (
     export PGUSER=app PGDATABASE=$tool DATABASE_URL="postgresql://app:$PGPASSWORD@$PGHOST:$PGPORT/$tool"
+    if [[ " ${with_shop[*]} " == *" $tool "* ]]; then
+      "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --file="$root/examples/orm/shop.sql" >/dev/null
+    fi
     cd "$work/$tool"
     "run_$tool"
   ) 2>&1 | tee "$work/$tool.log" || held=$?

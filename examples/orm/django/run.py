@@ -7,6 +7,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
 import django
 django.setup()
 from django.core.management import call_command
+from django.core.management.color import no_style
 from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
 from shop.models import Customer, Invoice, Order
@@ -65,6 +66,11 @@ highest = Customer.objects.latest("pk").pk
 call_command("migrate", verbosity=0)
 check(Customer.objects.create(name="x").pk > highest and Invoice.objects.create(customer_id=77).pk > 79,
       "and forth again: ids go on above them")
+
+tables = [model._meta.db_table for model in (Order, Invoice, Customer)]
+connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables, reset_sequences=True))
+again = Customer.objects.create(name="again")
+check(again.pk > BIG and Invoice.objects.create(customer=again).pk == 1, "reset_sequences of a test case begins numbers of a tag anew, ids not")
 
 
 class Trap(models.Model):

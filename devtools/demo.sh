@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # demo.sh start: a throwaway server with the installed extension; in the database "shop", tables with both kinds of ids and one for
-# the browser, and a look at them. The database "postgres" is left as it is: README's SQL runs there.
+# the browser, and a look at them. The database "try" is empty: README's SQL runs there.
 # demo.sh stop: stops that server, and no other, and removes it.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
@@ -55,7 +55,7 @@ demo_start() {
   server_start "$folder"
   trap 'echo "The demo stopped half way; its server still runs. To stop it:  make demo-stop" >&2' ERR
   say "creating the tables orders, 4 shards, each with a partition per month, invoices, and posts"
-  "${psql[@]}" --command='CREATE DATABASE shop'
+  "${psql[@]}" --command='CREATE DATABASE shop' --command='CREATE DATABASE try'
   export PGDATABASE=shop
   "${psql[@]}" --file=examples/demo/schema.sql
   say "loading 1 million orders, 100,000 invoices and 10,000 posts from 4 sessions"
@@ -65,7 +65,7 @@ demo_start() {
   browser
   write_page "$TARGET/demo/status.html" "${psql[@]}"
   printf '%s\n' "Its status page: $TARGET/demo/status.html" "To look around:      psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/shop" \
-    "To try README's SQL: psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/postgres" \
+    "To try README's SQL: psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/try" \
     "To stop it:          make demo-stop"
 }
 

@@ -37,6 +37,6 @@ example=$(awk '/^```sql$/ { on = 1; next } /^```/ && on { exit } on' README.md |
 }
 [[ $example == *$'1|Ada\n2|Grace' ]] || fail "README's first example printed: $example"
 # A new session loads what the functions are bound to, by their own names for the library.
-id=$(sql <<<"SELECT snowflake_nextval() > (SELECT max(id) FROM orders)")
+id=$(sql <<<"SELECT snowflake_nextval() > (SELECT max(id) FROM events)")
 [[ $id == t ]] || fail "An id of a new session is not above those of the first."
 echo "CloudNativePG: README's first example runs on $(pg version) with the folders of the image"

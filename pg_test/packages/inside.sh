@@ -60,7 +60,7 @@ done
 ok "the documents' package"
 
 # Sessions go on inserting while the next revision is installed, with the library that the server has loaded.
-query --command="CREATE TABLE upgraded (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n bigint DEFAULT segment_nextval('invoices'))"
+query --command="CREATE TABLE upgraded (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n bigint DEFAULT segment_nextval('orders'))"
 touch /packages/load
 load() {
   local count=0

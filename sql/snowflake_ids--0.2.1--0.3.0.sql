@@ -183,6 +183,11 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
 
+CREATE FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'failed_calls_wrapper';
+
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -334,6 +339,7 @@ BEGIN
         'identity', told -> 'identity' || jsonb_build_object('state', s.state, 'worker_id', s.worker_id, 'datacenter_id', s.datacenter_id,
             'rollback', s.rollback, 'scope', s.scope, 'layout', s.layout, 'years_left', s.years_left, 'last_id', s.last_id,
             'last_timestamp', s.last_timestamp, 'ids_issued', s.ids_issued, 'full_ticks', s.full_ticks, 'switches', s.switches,
+            'failed_calls', snowflake_ids_internal.failed_calls(),
             'high_water_mark', s.high_water_mark, 'reservations', s.reservations, 'reserved_by_callers', s.reserved_by_callers),
         'leases', CASE WHEN s.lease_expires_at IS NULL THEN '[]' ELSE jsonb_build_array(jsonb_build_object('worker_id', s.worker_id,
             'datacenter_id', s.datacenter_id, 'leased_from', s.leased_from, 'expires_at', s.lease_expires_at)) END,
@@ -382,6 +388,7 @@ COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this serv
 REVOKE EXECUTE ON FUNCTION
     snowflake_ids.report(),
     snowflake_ids_internal.attention(),
+    snowflake_ids_internal.failed_calls(),
     snowflake_ids_internal.launcher_runs(),
     snowflake_ids_internal.layout_parts(text),
     snowflake_ids_internal.page_of(text),
@@ -391,6 +398,7 @@ FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.report(),
     snowflake_ids_internal.attention(),
+    snowflake_ids_internal.failed_calls(),
     snowflake_ids_internal.launcher_runs(),
     snowflake_ids_internal.layout_parts(text),
     snowflake_ids_internal.page_of(text),

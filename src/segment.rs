@@ -26,6 +26,7 @@ use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
 use crate::pg::{server, transaction};
 use crate::settings;
+use crate::shared::generator;
 use crate::shared::segments::{self, Segments, segments};
 use crate::shared::slot::{Slot, Trouble};
 use crate::store::segment as store;
@@ -407,5 +408,8 @@ fn wait<T>(
 
 #[cold]
 fn no_refill(tag: &Tag, timeout: &SegmentTimeout, trouble: Option<Trouble>) -> SegmentError {
+    if let Some(shared) = generator::shared() {
+        shared.count_failure();
+    }
     SegmentError::no_refill(tag, timeout.limit(), trouble)
 }

@@ -335,8 +335,8 @@ fn where_registered<T>(
     shared: &'static Shared,
     work: impl FnOnce() -> Result<T, SessionError>,
 ) -> Result<T, SessionError> {
-    join::leave_alone(shared)?;
-    work()
+    let found = join::leave_alone(shared).map_err(SessionError::from).and_then(|()| work());
+    found.inspect_err(|_| shared.count_failure())
 }
 
 /// Ids of one call of `snowflake_nextvals`.

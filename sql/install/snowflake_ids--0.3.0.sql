@@ -95,6 +95,14 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::report::snowflake_ids_internal::failed_calls
+CREATE  FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'failed_calls_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::uuid::snowflake_min_uuid
 CREATE  FUNCTION "snowflake_min_uuid"(
 	"at" timestamp with time zone /* TimestampWithTimeZone */
@@ -3157,6 +3165,7 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* <begin connected objects> */
 -- requires:
 --   snowflake_ids_internal::launcher_runs
+--   snowflake_ids_internal::failed_calls
 --   snowflake_ids_internal::presets
 --   snowflake_ids_internal::page_of
 --   snowflake_ids_internal::layout_parts
@@ -3340,6 +3349,7 @@ BEGIN
         'identity', told -> 'identity' || jsonb_build_object('state', s.state, 'worker_id', s.worker_id, 'datacenter_id', s.datacenter_id,
             'rollback', s.rollback, 'scope', s.scope, 'layout', s.layout, 'years_left', s.years_left, 'last_id', s.last_id,
             'last_timestamp', s.last_timestamp, 'ids_issued', s.ids_issued, 'full_ticks', s.full_ticks, 'switches', s.switches,
+            'failed_calls', snowflake_ids_internal.failed_calls(),
             'high_water_mark', s.high_water_mark, 'reservations', s.reservations, 'reserved_by_callers', s.reserved_by_callers),
         'leases', CASE WHEN s.lease_expires_at IS NULL THEN '[]' ELSE jsonb_build_array(jsonb_build_object('worker_id', s.worker_id,
             'datacenter_id', s.datacenter_id, 'leased_from', s.leased_from, 'expires_at', s.lease_expires_at)) END,
@@ -8197,6 +8207,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.report(),
     snowflake_ids.status_page(),
     snowflake_ids_internal.attention(),
+    snowflake_ids_internal.failed_calls(),
     snowflake_ids_internal.launcher_runs(),
     snowflake_ids_internal.layout_parts(text),
     snowflake_ids_internal.page_of(text),

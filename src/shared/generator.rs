@@ -68,6 +68,12 @@ pub fn shared() -> Option<&'static Shared> {
 }
 
 impl Shared {
+    /// Counts a call for ids that failed.
+    #[cold]
+    pub fn count_failure(&self) {
+        self.counts.failed_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts ids that this process took.
     #[inline]
     pub fn count(&self, ids: u64) {

@@ -8,6 +8,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.report(),
     snowflake_ids.status_page(),
     snowflake_ids_internal.attention(),
+    snowflake_ids_internal.failed_calls(),
     snowflake_ids_internal.launcher_runs(),
     snowflake_ids_internal.layout_parts(text),
     snowflake_ids_internal.page_of(text),

@@ -60,6 +60,7 @@ mod snowflake_ids_internal {
     use crate::pg::encoding::to_utf8;
     use crate::pg::text::{Text, TextOut};
     use crate::settings;
+    use crate::shared::generator::shared;
     use crate::shared::segments::segments;
     use crate::sql::layout;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -67,6 +68,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::Clock;
     use snowflake_ids_core::ids::layout::{Field, PRESETS, TickError};
     use snowflake_ids_core::report::page::page;
+    use std::sync::atomic::Ordering::Relaxed;
 
     /// In bytes: some thousand bytes for each tag of a thousand, and what else there is.
     const LONGEST_REPORT: usize = 64 << 20;
@@ -75,6 +77,12 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_safe)]
     fn launcher_runs() -> bool {
         segments().is_some_and(|segments| segments.launcher.is_manned())
+    }
+
+    /// How many calls for ids failed since the server's start: for want of a worker id or of a number of their tag, or by the clock.
+    #[pg_extern(volatile, parallel_safe)]
+    fn failed_calls() -> i64 {
+        shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
     }
 
     /// The names of the layouts of known systems.
@@ -167,6 +175,7 @@ extension_sql_file!(
     name = "report",
     requires = [
         snowflake_ids_internal::launcher_runs,
+        snowflake_ids_internal::failed_calls,
         snowflake_ids_internal::presets,
         snowflake_ids_internal::page_of,
         snowflake_ids_internal::layout_parts,

@@ -238,6 +238,9 @@ fn a_damaged_state_file_comes_first_with_its_way_out() -> Result<()> {
     server.start_again()?;
     let mut client = server.session()?;
     page(&mut client)?;
+    sql::error(&mut client, "select snowflake_nextval()")?;
+    let failed = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
+    assert_eq!(sql::one::<i64>(&mut client, failed)?, 1);
     is_told(&mut client, "alarm", "issues no snowflake ids: the state file of snowflake_ids is damaged")
 }
 

@@ -76,3 +76,18 @@ fn a_fast_shutdown_does_not_wait_for_callers_that_wait() -> Result<()> {
     assert_eq!(next(&mut server.connect("postgres")?, "t")?, 1);
     Ok(())
 }
+
+#[test]
+fn calls_that_fail_are_counted() -> Result<()> {
+    let (server, locker) = locked()?;
+    let mut client = server.session()?;
+    let failed = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
+    let before: i64 = sql::one(&mut client, failed)?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '100ms'")?;
+    for _ in 0..2 {
+        assert_eq!(sql::error(&mut client, CALL)?.code(), &SqlState::INSUFFICIENT_RESOURCES);
+    }
+    assert_eq!(sql::one::<i64>(&mut client, failed)?, before + 2);
+    drop(locker);
+    Ok(())
+}

@@ -21,6 +21,8 @@ pub struct Counts {
     pub registry_behind: AtomicI64,
     /// How often another node was taken because the clock was stepped back.
     pub switches: AtomicU64,
+    /// How many calls for ids failed: for want of a worker id or of a number of their tag, or by the clock.
+    pub failed_calls: AtomicU64,
     /// Whether the last attempt to write the state failed.
     pub unwritable: AtomicBool,
     /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or where the server chose its worker id.

@@ -1,4 +1,5 @@
-//! What the server calls by name: functions that are called for every row, triggers, and the beginnings of workers.
+//! Entry points that the server calls by name: functions that are called for every row, triggers, and the beginnings of
+//! workers.
 //!
 //! The former have entries written by hand. What pgrx wraps around a function, a guard with room for an error report and two switches of the memory
 //! context, costs a fifth of an id. The common case needs neither: it calls nothing of the server's that could

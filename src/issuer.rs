@@ -1,4 +1,4 @@
-//! Which node issues on this server, and up to where: the core's issuer, over this server's files, clocks, lock and settings.
+//! The core's issuer, over this server's files, clocks, lock and settings.
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;

@@ -1,5 +1,5 @@
-//! What is unsafe: entries written by hand, shared memory, locks, workers, transactions, SPI's plans, raw settings
-//! and arguments, rights, relations of others, clocks, libpq, and the server's own variables.
+//! All unsafe code: entries written by hand, shared memory, locks, workers, transactions, SPI's plans, raw settings and
+//! arguments, rights, relations of others, clocks, libpq, and the server's own variables.
 //!
 //! Everything outside this folder is safe code; every block in it says why it may do what it does.
 #![allow(unsafe_code, reason = "the one place for it")]

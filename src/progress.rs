@@ -1,4 +1,4 @@
-//! What this process shows of a long call.
+//! The progress that this process shows of a long call.
 //!
 //! It shows it no more when the call ends, however that is: by its result; by an error or a cancel, which rolls back the transaction
 //! or the subtransaction that the call began in; with the process, which rolls its transaction back first.

@@ -1,4 +1,4 @@
-//! Where ids come from: the tables of this database, or those of one or several registries that many servers share.
+//! The source of ids: the tables of this database, or those of one or several registries that many servers share.
 //!
 //! A registry is asked by one statement, and answers when what it did is durable. The same code answers there that is
 //! called directly where the tables are this server's own.

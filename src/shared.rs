@@ -1,6 +1,6 @@
-//! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
-//! and registries, the keys of monotonic series, the slots of the workers, what the server did lately, how far long calls have
-//! come, and how often bindings of sequences changed.
+//! Shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases and registries,
+//! the keys of monotonic series, the slots of the workers, what the server did lately, how far long calls have come, and how
+//! often bindings of sequences changed.
 
 pub mod bindings;
 pub mod generator;

@@ -1,4 +1,4 @@
-//! What one session knows: the ids it took and has not handed out, and the last one it did.
+//! One session's memory: the ids it took and has not handed out, and the last one it did.
 //!
 //! A process of the server serves one session at a time and has one thread, so a plain static holds it.
 

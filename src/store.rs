@@ -1,5 +1,5 @@
-//! What is durable, each in one place: rows of the tables, through SQL, and two files of the data directory; and
-//! the views that tell of both.
+//! All that is durable: rows of the tables, through SQL, and two files of the data directory; and the views that tell of
+//! both.
 
 pub mod citus;
 pub mod durable;

@@ -1,4 +1,4 @@
-//! What every error of the core can say of itself: what kind it is, the figures, and the way out.
+//! The trait of the core's errors: the kind, the figures, and the way out.
 //!
 //! The core knows no SQLSTATE; it sorts its errors into a few [`Kind`]s, which the shell maps one to one.
 

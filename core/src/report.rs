@@ -1,4 +1,4 @@
-//! What is told of the server.
+//! The report on a server.
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! What a server keeps of itself on disk, and which node it issues as.
+//! A server's state on disk, and the node that it issues as.
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -17,7 +17,7 @@ const browser = await chromium.launch({
 });
 
 // The page of a state, and what it complained of.
-async function open(state, colorScheme, width = 1120) {
+async function open(state, colorScheme, width = 1200) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 1000 }, reducedMotion: 'reduce' });
   const page = await context.newPage();
   const complaints = [];
@@ -86,15 +86,19 @@ async function showsNamesAsText({ page }) {
 
 for (const state of Object.keys(states)) {
   for (const scheme of ['light', 'dark']) {
-    for (const width of [1120, 360]) {
+    for (const width of [1200, 400, 360]) {
       const opened = await open(state, scheme, width);
       await looksRight(opened, `${state}, ${scheme}, ${width}`);
       await opened.close();
     }
   }
   const opened = await open(state, state === 'busy' ? 'dark' : 'light');
-  await opened.page.setViewportSize({ width: 1120, height: 1560 });
+  await opened.page.setViewportSize({ width: 1200, height: 1560 });
   await opened.page.screenshot({ path: `${pictures}/status_${state}.png` });
+  if (state === 'busy') {
+    await opened.page.setViewportSize({ width: 400, height: 1560 });
+    await opened.page.screenshot({ path: `${pictures}/status_${state}_narrow.png` });
+  }
   await opened.close();
 }
 const busy = await open('busy', 'light');

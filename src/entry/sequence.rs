@@ -1,4 +1,4 @@
-//! What calls of `nextval` and its like are redirected to.
+//! The functions that calls of `nextval` and its like are redirected to.
 
 use crate::pg::redirect::{Called, is_of_identity, may_call};
 use crate::pg::report::{raise, report};

@@ -1,4 +1,4 @@
-//! Where background workers begin.
+//! The entry points of background workers.
 
 use crate::pg::worker;
 use crate::worker::{launcher, lease_worker, refill_worker};

@@ -1,4 +1,4 @@
-//! Why a named generator gave no id.
+//! Errors of named generators.
 
 use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;

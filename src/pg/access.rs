@@ -1,4 +1,5 @@
-//! What the server tells of objects: a database is created, a sequence altered or dropped, a function about to be called.
+//! Events of objects that the server tells of: a database is created, a sequence altered or dropped, a function about to be
+//! called.
 
 use super::{redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};

@@ -1,4 +1,4 @@
-//! What the cluster is: its identity, its timeline, how far it has replayed.
+//! The cluster: its identity, its timeline, how far it has replayed.
 
 use super::server::in_recovery;
 use pgrx::pg_sys;

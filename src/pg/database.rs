@@ -1,4 +1,4 @@
-//! What databases there are.
+//! The databases of the cluster.
 
 use super::worker;
 use pgrx::pg_sys;

@@ -1,4 +1,4 @@
-//! What one process keeps for itself.
+//! Variables of one process.
 
 /// A variable of this process. Each process of the server serves one session and has one thread, so cells
 /// need no lock; the standard library's thread-locals would cost a call on each access.

@@ -1,5 +1,5 @@
-//! What is called when a relation was changed: by one callback of the server's for all that want to know. A process has few
-//! places for those, it ends where there is none, and other extensions take them, too: Citus half of them.
+//! Callbacks for changes of relations: by one callback of the server's for all that want to know. A process has few places
+//! for those, it ends where there is none, and other extensions take them, too: Citus half of them.
 
 use super::process::PerProcess;
 use pgrx::{pg_guard, pg_sys};

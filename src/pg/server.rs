@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! The server's own variables.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! Where a worker can be found and woken.
+//! The address by which a worker is found and woken.
 
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};

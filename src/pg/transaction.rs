@@ -1,4 +1,4 @@
-//! What happens to the session's transaction.
+//! Hooks of the session's transaction.
 
 use super::guc;
 use pgrx::{pg_guard, pg_sys};

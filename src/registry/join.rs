@@ -1,4 +1,4 @@
-//! What has to change at once when this database begins to use registries, or ends it.
+//! Changes at the moment when this database begins to use registries, or ends it.
 
 use super::call::RegistryCaller;
 use super::session::{Checked, ask};

@@ -1,4 +1,4 @@
-//! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
+//! The registry's side of a request. Each function is one transaction's work, with the rights of the tables' owner.
 
 use crate::issuer::{self, LEASE_WAIT};
 use crate::lease;

@@ -1,4 +1,4 @@
-//! Why a session got no id of a tag.
+//! Errors of calls for ids of a tag.
 
 use crate::pg::report::{report, sqlstate};
 use crate::pg::server;

@@ -1,4 +1,4 @@
-//! What this session knows of tags: where their buffers are, and which ids it got.
+//! This session's memory of tags: where their buffers are, and which ids it got.
 
 use crate::pg::process::PerProcess;
 use crate::pg::role;

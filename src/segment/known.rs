@@ -1,4 +1,4 @@
-//! Whether a tag exists, as far as a session can tell by itself.
+//! The existence of a tag, as far as a session can tell by itself.
 
 use crate::pg::catalog::Unseen;
 use crate::pg::rows;

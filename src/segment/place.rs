@@ -1,5 +1,5 @@
-//! Which place in shared memory a tag has, and taking places and their ids away. Everything here locks the
-//! directory, and does nothing meanwhile that could fail.
+//! A tag's place in shared memory, and how places and their ids are taken away. Everything here locks the directory, and does
+//! nothing meanwhile that could fail.
 
 use super::error::SegmentError;
 use super::known::{self, KnownTag};

@@ -1,4 +1,4 @@
-//! Which role may do what with a tag.
+//! Privileges on tags.
 //!
 //! A session looks into the tables once for each tag and role, and keeps what it found until the server tells that the
 //! tables, a role or a membership has changed.

@@ -1,4 +1,4 @@
-//! Why a bound sequence gave no number.
+//! Errors of bound sequences.
 
 use crate::named::error::NoIdError;
 use crate::pg::sequence;

@@ -1,5 +1,5 @@
-//! What statements do to bound sequences beside calling them. One that is altered or restarted stands at its end again
-//! afterwards, so that a call that is not redirected goes on to fail; one that is dropped is bound no more.
+//! Statements that change bound sequences. One that is altered or restarted stands at its end again afterwards, so that a
+//! call that is not redirected goes on to fail; one that is dropped is bound no more.
 
 use super::error::SequenceError;
 use super::{bind, known};

@@ -1,4 +1,4 @@
-//! Which sequences of this database are bound, as far as this process knows.
+//! The bound sequences of this database that this process knows.
 //!
 //! Each is looked up by itself when it is first needed, and looked up again after any change of the table. While the table is locked
 //! and cannot be read, what was known last serves: as long as it is the same table, and no change of it was committed since. Where

@@ -1,4 +1,4 @@
-//! Why a series gave no number.
+//! Errors of calls for numbers of a series.
 
 use crate::pg::report::{report, spi};
 use crate::segment::error::SegmentError;

@@ -1,4 +1,4 @@
-//! What this session knows of each series.
+//! This session's memory of series.
 
 use super::error::NoNumberError;
 use super::period::{self, SeriesPeriod};

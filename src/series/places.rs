@@ -1,4 +1,4 @@
-//! Where the sections of a series are.
+//! The places of a series' sections.
 
 use crate::shared::slot::Slot;
 use snowflake_ids_core::series::monotonic::Claim;

@@ -1,4 +1,4 @@
-//! What the server is told of each setting: its name, who may set it and when, its range, and what it is for.
+//! The definition of each setting: its name, who may set it and when, its range, and what it is for.
 
 use super::values::{
     CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,

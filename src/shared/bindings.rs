@@ -1,4 +1,4 @@
-//! How often the bindings of sequences of each database were changed. A process that cannot read them, as their table is locked,
+//! Counts of changes of each database's bindings of sequences. A process that cannot read them, as their table is locked,
 //! goes by what it read last where this is as it was then.
 
 use crate::pg::server;

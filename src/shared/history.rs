@@ -1,4 +1,4 @@
-//! What the server did lately: readings of its counters, which the launcher writes.
+//! The last hour of the server: readings of its counters, which the launcher writes.
 
 use crate::pg::shmem::Shmem;
 use snowflake_ids_core::report::history::History;

@@ -1,4 +1,4 @@
-//! What sessions, the launcher and the lease worker tell each other of leased worker ids, in shared memory.
+//! Messages of sessions, the launcher and the lease worker about leased worker ids, in shared memory.
 
 use crate::pg::condition::Condition;
 use crate::pg::shmem::Shmem;

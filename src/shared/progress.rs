@@ -1,4 +1,4 @@
-//! What each process shows of a long call, in shared memory.
+//! The progress that each process shows of a long call, in shared memory.
 
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};

@@ -1,4 +1,4 @@
-//! How the registries of all databases fare, in shared memory: for the processes that ask them, and for the view.
+//! The health of all databases' registries, in shared memory: for the processes that ask them, and for the view.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;

@@ -1,4 +1,4 @@
-//! What the SQL of 0.2 calls and that of later versions does not, until it is updated.
+//! Functions that the SQL of 0.2 calls and that of later versions does not, until it is updated.
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

@@ -1,4 +1,4 @@
-//! Which layout a decode function uses: the server's, or the one it is given.
+//! The layout that a decode function uses: the server's, or the one it is given.
 
 use crate::named;
 use crate::pg::report::report;

@@ -1,4 +1,4 @@
-//! What exporters of metrics read, and setting counts back.
+//! The views that exporters of metrics read, and setting counts back.
 
 use pgrx::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is told of this server and this database as a whole: what needs attention, a report, and the page that shows it.
+//! The report on this server and this database: what needs attention, a report, and the page that shows it.
 
 use pgrx::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What an operator decides about the server's state.
+//! Decisions of an operator about the server's state.
 
 use pgrx::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Which registries this database uses, and what it has received of them, through SQL; and the tags that are handed over
+//! The registries that this database uses, and what it has received of them, through SQL; and the tags that are handed over
 //! from one to another, as rows in JSON. Errors are SPI's; SQL errors are thrown.
 
 use super::segment::definition_of;

@@ -1,4 +1,4 @@
-//! How long a worker stays without work.
+//! The time that a worker stays without work.
 
 use crate::pg::clock::uptime;
 use crate::pg::wait::Event;

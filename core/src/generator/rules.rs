@@ -1,4 +1,4 @@
-//! What a generator may do, as an operator sets it.
+//! Limits of a generator that an operator sets.
 
 use crate::clock::UnixMicros;
 use crate::ids::layout::Layout;

@@ -1,4 +1,4 @@
-//! Which ids are a shard's: those that Postgres's hash partitioning puts there.
+//! The ids of a shard: those that Postgres's hash partitioning puts there.
 //!
 //! A bigint is in the partition `FOR VALUES WITH (MODULUS m, REMAINDER r)` where its hash is r modulo m:
 //! `hashint8extended` with the seed of hash partitioning, combined with 0 (`satisfies_hash_partition`, and

@@ -1,5 +1,5 @@
-//! What questions and answers may hold: any login with the role of nodes may have written a question, and any server
-//! that is where the registry should be an answer.
+//! Checks of questions and answers: any login with the role of nodes may have written a question, and any server that is
+//! where the registry should be an answer.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind, excerpt};

@@ -1,4 +1,4 @@
-//! Whether a request is served.
+//! The decision to serve a request.
 
 use crate::registry::wire::{Registry, Request, RequestBody, ResponseBody, VERSION};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Why a registry on another server gave no response.
+//! Errors of a registry on another server.
 
 use crate::clock::{human, micros};
 use crate::error::{Explain, Kind};

@@ -1,4 +1,4 @@
-//! Which of several registries to ask next, and when to ask one again that did not answer.
+//! The choice of the registry to ask next, and the pause before one that failed is asked again.
 //!
 //! Those that answer take turns. One that does not is left out, and asked again after a pause that doubles with each
 //! failure, as Tinyid's and TDDL's clients do. That may cost the whole time limit: so it happens at a moment when no

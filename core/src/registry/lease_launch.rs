@@ -1,4 +1,4 @@
-//! When a lease worker is started, and in which database: the one that draws worker ids from a registry, or is one.
+//! The start of a lease worker, and the database for it: the one that draws worker ids from a registry, or is one.
 //!
 //! Which one that is, the server's state says. Where it does not, in a new server, a copy or a standby that was promoted, all
 //! databases are looked into once: another server may know this one as a node, or as its registry.

@@ -1,4 +1,4 @@
-//! What a registry does about tags when it is asked.
+//! A registry's answers about tags.
 
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;

@@ -1,4 +1,4 @@
-//! What servers and a registry say to each other: one question, one answer, as JSON.
+//! The protocol of servers and a registry: one question, one answer, as JSON.
 //!
 //! A server asks; the registry does it in one transaction of its own and answers when that is durable. An answer that is
 //! lost costs no more than what it told of: reserved ids become a gap, and the token of a lease is known to the server

@@ -1,4 +1,4 @@
-//! What a registry answers about worker ids: it leases them, renews leases and takes worker ids back.
+//! A registry's answers about worker ids: it leases them, renews leases and takes worker ids back.
 //!
 //! Each answer is the work of one transaction on the rows of worker ids. A row is written only while it is locked and still
 //! says what the decision rests on: two servers that want the same worker id never both get it.

@@ -1,4 +1,4 @@
-//! What the server did lately: readings of its counters, kept in a ring, and what happened between two of them.
+//! The last hour of a server: readings of its counters, kept in a ring, and what happened between two of them.
 //!
 //! One process writes, any number read. A reading is the counters as they stand, so that a reading that is missing, or was
 //! overwritten while it was read, costs a point of a curve and falsifies none. Lengths of time are by a clock that cannot be

@@ -1,4 +1,4 @@
-//! How far long calls have come, for others to see.
+//! The progress of long calls, for others to see.
 //!
 //! Each process has a [`ProgressPlace`] in shared memory, which it alone writes. It shows one call: one that is made within another is not
 //! shown. Readers find a call whole or not at all, for what may be seen of it depends on whose it is.

@@ -1,4 +1,4 @@
-//! What is counted of tags.
+//! Counters of tags.
 //!
 //! Counts only grow, whoever adds to them. To set them back is to note how far they came: nothing that is added meanwhile gets lost, and
 //! no count is ever negative.

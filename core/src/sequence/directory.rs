@@ -1,4 +1,4 @@
-//! Which place a tag has: a hash table in memory that the caller provides, for shared memory sized at start.
+//! The places of tags: a hash table in memory that the caller provides, for shared memory sized at start.
 //!
 //! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the place
 //! they found, so this is not on the path of an id. A key keeps its place until it is removed.

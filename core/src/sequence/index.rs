@@ -1,4 +1,4 @@
-//! Where things are in an array, by their hashes: a hash table's index in memory that the caller provides, for shared memory sized at
+//! The index of an array by hashes: a hash table's index in memory that the caller provides, for shared memory sized at
 //! start.
 //!
 //! Nothing is allocated and nothing locked here. Addressing is open and probing linear; the index is at most half full. Removing closes

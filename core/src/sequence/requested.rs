@@ -1,4 +1,4 @@
-//! Which places have requests, so that a worker need not look at all places each time.
+//! The places that have requests, so that a worker need not look at all places each time.
 //!
 //! A bit for each. A caller sets it after the request stands; the worker takes it away where nothing is asked, and looks
 //! once more then. So a request that stands without its bit is one whose caller died in between.

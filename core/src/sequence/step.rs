@@ -1,4 +1,4 @@
-//! How large a tag's next segment is.
+//! The size of a tag's next segment.
 //!
 //! The step follows demand by the rule of Meituan's Leaf (`SegmentIDGenImpl`, 15 minutes a segment): a segment
 //! that lasted less than the target doubles the step, one that lasted twice the target or longer halves it.

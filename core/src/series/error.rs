@@ -1,4 +1,4 @@
-//! Why there is no number, or no such series.
+//! Errors of series, and of calls for their numbers.
 
 use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};

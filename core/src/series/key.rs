@@ -1,4 +1,4 @@
-//! What has a sequence of its own.
+//! The key of a series: each has numbers of its own.
 
 use super::limits::MAX_KEY_BYTES;
 use crate::error::{TooLong, check_length};

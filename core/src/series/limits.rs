@@ -1,4 +1,4 @@
-//! How large a series' parts may be.
+//! Limits of a series' parts.
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 128;

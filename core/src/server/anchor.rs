@@ -1,4 +1,4 @@
-//! Whether the wall clock can be followed: a reading is compared with an earlier one by a clock that cannot be stepped.
+//! The check of the wall clock: a reading is compared with an earlier one by a clock that cannot be stepped.
 //!
 //! A wall clock that an operator, a virtual machine or a broken time server sets years ahead would take ids
 //! with it, and they could never come back. So a sudden step forward beyond a limit is not followed: ids go on

@@ -1,4 +1,4 @@
-//! What must outlast a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
+//! The state that outlasts a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
 //! no buffers, and how far transactions came that were rolled back.
 //!
 //! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others. It is

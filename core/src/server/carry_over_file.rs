@@ -1,4 +1,4 @@
-//! What a server does with its carry-over file: when it starts, when ids of it are taken up, and when it stops.
+//! The life of a carry-over file: at the server's start, as ids of it are taken up, and at its stop.
 //!
 //! The process that starts all others takes the ids out of the buffers when all others have ended, and writes them to the
 //! file. A refill worker goes on with them when the server runs again, so a restart leaves no gap. The file is only a

@@ -1,4 +1,4 @@
-//! Which form a file has, and which release wrote it: what every release can read of the files of all others.
+//! The form of a file, and the release that wrote it: what every release can read of the files of all others.
 
 use crate::error::excerpt;
 use serde::{Deserialize, Serialize};

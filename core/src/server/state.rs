@@ -1,4 +1,4 @@
-//! What a server keeps of itself: which server it is, which node it issues as, and how far each node may have issued.
+//! A server's state: its identity, the node that it issues as, and the high-water mark of each node.
 //!
 //! A *mark*, the high-water mark, is the position below which a node may issue. It is raised in the state, the
 //! state is made durable, and only then are positions below it handed out. So a server that starts again begins at

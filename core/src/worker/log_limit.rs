@@ -1,4 +1,4 @@
-//! What the log was told, so that it is told once and not with every attempt.
+//! The messages that the log has had, so that it is told once and not with every attempt.
 
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};

@@ -1,5 +1,5 @@
-//! Which of those that wait is served next, and which of those that serve makes room, where there is more to be served
-//! than can be at once.
+//! Turns: the waiting one that is served next, and the serving one that makes room, where there is more to be served than can
+//! be at once.
 //!
 //! A *turn* is the time that one is served, a database by a worker. The one that has waited longest is next. One that is
 //! served and has nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with

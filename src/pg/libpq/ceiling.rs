@@ -1,4 +1,4 @@
-//! How much memory libpq may take for what another server sends.
+//! The limit of memory that libpq takes for what another server sends.
 //!
 //! It reads each message as a whole, of up to a gigabyte. Its buffer is as large as the message says that it will be, and
 //! for the answer it copies all of it once more. Nothing in its interface bounds that. What does is the process's own

@@ -1,4 +1,4 @@
-//! How long another server is waited for.
+//! The limit of the wait for another server.
 
 use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};

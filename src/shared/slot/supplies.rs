@@ -1,4 +1,4 @@
-//! What workers and callers note of a tag's supply.
+//! Notes of workers and callers on a tag's supply.
 
 use super::time::{micros, since};
 use crate::pg::clock::uptime;

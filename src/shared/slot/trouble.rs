@@ -1,4 +1,4 @@
-//! Why refills fail.
+//! The reasons for which refills fail.
 
 pub use snowflake_ids_core::worker::refill::Trouble;
 

@@ -1,4 +1,4 @@
-//! What the refill worker's process and shared memory are to the core.
+//! The refill worker's process and shared memory, as the core sees them.
 
 use super::tables::TablesHere;
 use crate::pg::clock::{SystemClock, uptime};

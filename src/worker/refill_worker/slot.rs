@@ -1,4 +1,4 @@
-//! What a tag's place in shared memory is to the core.
+//! A tag's place in shared memory, as the core sees it.
 
 use crate::shared::slot::Slot;
 use snowflake_ids_core::sequence::request::Request;

@@ -1,4 +1,4 @@
-//! What the tables of this database are to the core.
+//! The tables of this database, as the core sees them.
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;

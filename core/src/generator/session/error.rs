@@ -1,4 +1,4 @@
-//! Why a session got no id.
+//! The errors of a session that gets no id.
 
 use crate::error::{Explain, Kind, NotReadyError};
 use crate::generator::drift::GeneratorError;

@@ -1,4 +1,4 @@
-//! What a session holds of the ids that it took.
+//! Ids that a session took and has not handed out.
 
 use super::error::SessionError;
 use super::take::take_fitting;

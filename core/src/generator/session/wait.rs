@@ -1,4 +1,4 @@
-//! What a call does until it has ids: it may wait.
+//! The wait of a call for ids.
 
 use super::error::SessionError;
 use crate::clock::{Clock, UnixMicros, human};

@@ -1,4 +1,4 @@
-//! Why a layout is refused, or an instant has no tick in one.
+//! Errors of layouts, and of instants without a tick in one.
 
 use super::field::Field;
 use super::preset;

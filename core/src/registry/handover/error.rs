@@ -1,4 +1,4 @@
-//! Why registries are not used.
+//! Errors of a hand-over.
 
 use crate::registry::lease::Skew;
 use crate::sequence::reservation::Unfit;

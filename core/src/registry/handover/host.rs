@@ -1,4 +1,4 @@
-//! What a hand-over touches: the tables of the database here, and the registries.
+//! The outside world of a hand-over: the tables of the database here, and the registries.
 
 use super::error::HandoverError;
 use super::take_over::RegistryTags;

@@ -1,4 +1,4 @@
-//! When the lease is to be renewed, and when the log is told that it is not.
+//! The times at which the lease is renewed, and at which the log is told that it is not.
 
 use crate::worker::backoff::Backoff;
 use std::time::Duration;

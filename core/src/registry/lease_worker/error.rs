@@ -1,4 +1,4 @@
-//! Why the lease worker could do nothing about the lease.
+//! Errors of a lease worker's step.
 
 use crate::registry::wire::LeaseError;
 use crate::server::issuer::IssuerError;

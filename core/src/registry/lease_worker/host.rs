@@ -1,4 +1,4 @@
-//! What a lease worker touches: its server, and the registry.
+//! The outside world of a lease worker: its server, and the registry.
 
 use super::error::LinkError;
 use crate::clock::UnixMicros;

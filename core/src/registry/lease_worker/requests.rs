@@ -1,4 +1,4 @@
-//! What sessions and the launcher ask of the lease worker, and what it tells them, in shared memory.
+//! Requests of sessions and the launcher to the lease worker, and its answers, in shared memory.
 
 use crate::clock::{UnixMicros, micros};
 use crate::registry::lease::until_renewal;

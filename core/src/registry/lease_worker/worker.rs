@@ -1,4 +1,4 @@
-//! What the lease worker keeps from one step to the next.
+//! The lease worker's memory from one step to the next.
 
 use super::error::LeaseStepError;
 use super::host::{LeaseLink, Other};

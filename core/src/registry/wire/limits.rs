@@ -1,4 +1,4 @@
-//! What every server keeps to in questions and answers.
+//! Limits of questions and answers that every server keeps.
 
 use std::time::Duration;
 

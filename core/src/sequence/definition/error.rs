@@ -1,4 +1,4 @@
-//! Why terms or a tag are refused, and that ids are used up.
+//! Errors of a tag's name and terms, and of ids that are used up.
 
 use super::limits::{MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
 use crate::error::{Explain, Kind};

@@ -1,4 +1,4 @@
-//! How large a tag's parts may be.
+//! Limits of a tag's parts.
 
 /// The largest step and the largest increment. A step fits the offset of a segment's cursor with room for
 /// the takes that miss.

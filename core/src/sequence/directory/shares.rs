@@ -1,4 +1,4 @@
-//! How many places the tags of each database have.
+//! The number of places of each database's tags.
 
 /// One database, and how many places it has.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Which numbers the keys of a section may have.
+//! The numbers that keys of a section may have.
 //!
 //! Numbers are counted in memory as **offsets**, from 1, from the section's **origin**: the number at an offset is
 //! `origin + offset * increment`.

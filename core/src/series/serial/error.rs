@@ -1,4 +1,4 @@
-//! Why a template or a period is refused.
+//! Errors of templates and periods.
 
 use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
 use crate::error::{Explain, Kind};

@@ -1,4 +1,4 @@
-//! What a template may say: the parts of a date, and the periods that they tell apart.
+//! The fields of a template: the parts of a date, and the periods that they tell apart.
 
 use std::fmt;
 

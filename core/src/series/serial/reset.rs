@@ -1,4 +1,4 @@
-//! When a dated tag starts anew.
+//! The instants at which a dated tag starts anew.
 
 use super::error::FormatError;
 use super::field::{DateField, Reset};

@@ -1,4 +1,4 @@
-//! What issues in one layout: the generator of the server's own, or that of a place.
+//! The generator of one layout: the one of the server's own, or that of a place.
 
 use super::host::Host;
 use super::issuing::{Issuer, Issuing};

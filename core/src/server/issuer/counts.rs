@@ -1,4 +1,4 @@
-//! What happened since the server's start, and what is, for the view.
+//! Counters since the server's start, and present values, for the view.
 
 use crate::clock::UnixMicros;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! What keeps this server from issuing.
+//! Errors of a server that cannot issue.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};

@@ -1,4 +1,4 @@
-//! How far ids of a layout may have come on this server.
+//! The highest id of a layout that this server may have issued.
 
 use super::error::IssuerError;
 use super::host::Host;

@@ -1,4 +1,4 @@
-//! What an issuer touches. A process may end between any two calls of these.
+//! The outside world of an issuer. A process may end between any two calls of these.
 
 use super::issuing::Issuing;
 use crate::clock::UnixMicros;

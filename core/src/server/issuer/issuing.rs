@@ -1,4 +1,4 @@
-//! What a process of the server has to do with the issuer, and on whose behalf.
+//! The issuer as a process of the server uses it.
 
 use super::place::Occupancy;
 use super::shared::Shared;

@@ -1,4 +1,4 @@
-//! What keeps ids from being issued.
+//! The obstacles to issuing ids.
 
 use super::durable::Stored;
 use super::error::{IssuerError, UNWRITABLE};

@@ -1,4 +1,4 @@
-//! What an operator can decide that the server must not decide by itself; or the clock of a registry.
+//! Decisions that an operator, or the clock of a registry, makes for the server.
 
 use super::counter::Counter;
 use super::durable::Stored;

@@ -1,4 +1,4 @@
-//! Which layout has which place.
+//! The places of layouts.
 
 use super::clock::tick_of;
 use super::counter::Counter;

@@ -1,4 +1,4 @@
-//! What all processes of a server share of its issuer: plain data that the server places into shared memory.
+//! The issuer's state in shared memory: plain data that the server places into shared memory.
 
 use super::counts::Counts;
 use super::place::{Place, Seat, Seated, Source};

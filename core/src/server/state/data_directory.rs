@@ -1,4 +1,4 @@
-//! Where a server lives, and how that is told from its copies.
+//! The identity of a data directory, which tells it from its copies.
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};

@@ -1,4 +1,4 @@
-//! Why a stored state is not taken up.
+//! Errors of a stored state.
 
 use super::data_directory::DataDirectory;
 use crate::error::{Explain, Kind, excerpt};

@@ -1,4 +1,4 @@
-//! How far nodes may have issued in one layout.
+//! The high-water marks of nodes in one layout.
 
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;

@@ -1,4 +1,4 @@
-//! What the state holds, and as which text.
+//! The fields of the state, and their text.
 
 use super::data_directory::{Birth, DataDirectory};
 use super::error::StateError;

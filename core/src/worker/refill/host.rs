@@ -1,4 +1,4 @@
-//! What the worker touches beside tables and registries.
+//! The outside world of a refill worker, beside tables and registries.
 
 use super::job::Job;
 use super::settings::RefillSettings;

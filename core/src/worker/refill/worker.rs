@@ -1,4 +1,4 @@
-//! What the worker keeps from one round to the next.
+//! The refill worker's memory from one round to the next.
 
 use std::cell::Cell;
 use std::time::Duration;

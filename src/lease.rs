@@ -51,7 +51,7 @@ pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     ask(shared, false, limit)
 }
 
-/// Why there was no lease when the lease worker looked last; None where there was one.
+/// Returns the reason why there was no lease when the lease worker looked last; None where there was one.
 pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }

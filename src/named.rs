@@ -30,8 +30,9 @@ use snowflake_ids_core::server::issuer::Seat;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// How often the table was changed, as far as this session was told, and how often any database's was. The server tells a session at
-/// the next lock that it takes: a statement may go on for long without. What is shared counts at once.
+/// Number of times that the table was changed, as far as this session was told, and how often any database's was. The
+/// server tells a session at the next lock that it takes: a statement may go on for long without. What is shared counts
+/// at once.
 type AsOf = (u64, u64);
 
 /// What the session knows of one generator, and holds of its ids. It is kept as long as the process lives.
@@ -51,9 +52,9 @@ type GeneratorsByName = FxHashMap<&'static [u8], &'static Known>;
 static KNOWN: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
 /// All that names stood for.
 static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
-/// How often the table was changed.
+/// Number of times that the table was changed.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-/// Whether this transaction changes generators.
+/// True if this transaction changes generators.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 impl Known {
@@ -69,14 +70,14 @@ impl Known {
         self.named.get()
     }
 
-    /// Whether the table has not changed since it was looked up.
+    /// Returns whether the table has not changed since it was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.as_of.get() == as_of()
     }
 
-    /// Whether no transaction has changed generators since it was looked up. As [`Known::is_current`], where nothing of the
-    /// server's was called since that was asked.
+    /// Returns whether no transaction has changed generators since it was looked up. As [`Known::is_current`], where
+    /// nothing of the server's was called since that was asked.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes()
@@ -139,7 +140,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     Ok(known)
 }
 
-/// Whether bytes can be a name; as what they are looked for.
+/// Returns whether bytes can be a name; as what they are looked for.
 ///
 /// # Errors
 /// [`NamedError`].

@@ -239,8 +239,8 @@ pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> 
 
 const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
 
-/// How often a call throws positions away whose ids are not in a row: the rest of a tick is too short for them, or was
-/// another session's.
+/// Number of times that a call throws positions away whose ids are not in a row: the rest of a tick is too short for
+/// them, or was another session's.
 const MAX_TRIES: u32 = 100;
 
 /// The next number of a sequence that is bound to snowflake ids.

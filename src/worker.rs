@@ -18,7 +18,7 @@ use crate::shared::registries;
 use crate::shared::segments::segments;
 use std::time::Duration;
 
-/// How long a worker may go on with what it is doing in a database that is about to be dropped: the server waits for 5 s.
+/// Time that a worker may go on with what it is doing in a database that is about to be dropped: the server waits for 5 s.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Forgets what is in memory of a database of this oid, which is about to be created: all of it belongs to one that was

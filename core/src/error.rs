@@ -127,7 +127,7 @@ pub fn ended(mut text: String) -> String {
     text
 }
 
-/// How many characters of a foreign text a message quotes.
+/// Number of characters of a foreign text a message quotes.
 pub const EXCERPT_CHARS: usize = 128;
 
 /// A piece of a foreign text, fit to stand in a message: at most [`EXCERPT_CHARS`] characters, without control characters.
@@ -149,13 +149,13 @@ pub const MAX_TEXT_BYTES: usize = 1_024;
 pub struct TooLong {
     /// What the text is.
     pub name: &'static str,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub bytes: usize,
-    /// How long it may be, in bytes.
+    /// The greatest length, in bytes.
     pub limit: usize,
 }
 
-/// Whether a text of this name may be so long. It is asked before the text is read: what is longer is never copied.
+/// Returns whether a text of this name may be so long. It is asked before the text is read: what is longer is never copied.
 pub fn check_length(name: &'static str, bytes: usize, limit: usize) -> Result<(), TooLong> {
     if bytes > limit { Err(TooLong { name, bytes, limit }) } else { Ok(()) }
 }

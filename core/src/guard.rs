@@ -168,7 +168,7 @@ mod switch {
         static LEFT_OUT: Cell<Option<Guard>> = const { Cell::new(None) };
     }
 
-    /// Whether the rule holds on this thread.
+    /// Returns whether the rule holds on this thread.
     pub fn holds(guard: Guard) -> bool {
         LEFT_OUT.get() != Some(guard)
     }
@@ -182,7 +182,7 @@ mod switch {
 #[cfg(feature = "guards")]
 pub use switch::{holds, leave_out};
 
-/// Whether the rule holds.
+/// Returns whether the rule holds.
 #[cfg(not(feature = "guards"))]
 #[inline]
 #[must_use]

@@ -43,11 +43,11 @@ pub struct SeriesRow<'a> {
     pub time_zone: &'a str,
     /// How numbers are written as text.
     pub format: Option<&'a str>,
-    /// How many numbers are reserved at once at first, where the kind reserves some.
+    /// Number of numbers that are reserved at once at first, where the kind reserves some.
     pub step: Option<i32>,
-    /// How many at most.
+    /// Most of them.
     pub max_step: Option<i32>,
-    /// How many sections the keys are in, where the kind has some.
+    /// Number of sections the keys are in, where the kind has some.
     pub sections: Option<i32>,
     /// Among which servers a key's numbers follow on each other; `global` where it is missing.
     pub scope: Option<&'a str>,
@@ -155,12 +155,12 @@ impl Series {
         }
     }
 
-    /// Whether other servers that number would count for themselves, and give the same numbers.
+    /// Returns whether other servers that number would count for themselves, and give the same numbers.
     pub fn is_one_servers(&self) -> bool {
         self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
 
-    /// Whether a key can be set to a value: the next number is above it.
+    /// Returns whether a key can be set to a value: the next number is above it.
     ///
     /// # Errors
     /// [`SeriesError::Value`].
@@ -178,7 +178,7 @@ impl Series {
     }
 }
 
-/// Whether bytes of so many characters can be a name.
+/// Returns whether bytes of so many characters can be a name.
 ///
 /// # Errors
 /// [`SeriesError`].

@@ -68,7 +68,7 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
     }
 }
 
-/// Whether a function of this name gives ids of a generator, and not of a tag.
+/// Returns whether a function of this name gives ids of a generator, and not of a tag.
 fn is_snowflakes(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"snowflake_")
 }

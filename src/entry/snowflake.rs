@@ -67,7 +67,7 @@ pub(super) unsafe fn known(call: pg_sys::FunctionCallInfo) -> Option<&'static Kn
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<Known>() > CONSTANT);
 
-/// Whether the first argument of a call is a constant. A parameter is none: a plan is used again with other values.
+/// Returns whether the first argument of a call is a constant. A parameter is none: a plan is used again with other values.
 ///
 /// # Safety
 /// The expression is null, or a node of the server's.

@@ -6,7 +6,7 @@ use snowflake_ids_core::generator::named::NamedError;
 use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::{Explain, Kind, Shard, ShardError};
 
-/// Why a named generator gave no id.
+/// Reason why a named generator gave no id.
 #[derive(Debug, thiserror::Error)]
 pub enum NoIdError {
     /// There is no such generator.

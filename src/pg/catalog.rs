@@ -72,7 +72,7 @@ pub struct Table {
     watched: Once,
 }
 
-/// Why a table of the extension cannot be opened.
+/// Reason why a table of the extension cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
     /// The extension has no such table: it was dropped, and what may be there under the name is another's.
@@ -267,14 +267,14 @@ impl Open {
 }
 
 impl Source {
-    /// Whether it is still there.
+    /// Returns whether it is still there.
     pub fn is_there(self) -> bool {
         // SAFETY: within a transaction; the row is only looked for.
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
-    /// Whether this transaction has created it. Only within a transaction. Waits for no other one: what this one has created
-    /// no other has locked.
+    /// Returns whether this transaction has created it. Only within a transaction. Waits for no other one: what this
+    /// one has created no other has locked.
     pub fn is_new(self) -> bool {
         let mode = pg_sys::AccessShareLock.cast_signed();
         // SAFETY: as above; the table is open while its entry is read.
@@ -293,7 +293,7 @@ impl Source {
         self.0
     }
 
-    /// Whether it has a column of this name: an earlier version may have none. Only within a transaction.
+    /// Returns whether it has a column of this name: an earlier version may have none. Only within a transaction.
     pub fn has_column(self, name: &CStr) -> bool {
         // SAFETY: as above; the name ends with a zero byte.
         unsafe { pg_sys::get_attnum(self.0, name.as_ptr()) > 0 }
@@ -387,7 +387,7 @@ pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid
     (function != pg_sys::InvalidOid).then_some(function)
 }
 
-/// Whether there is a table of this name in `pg_catalog`. Only within a transaction.
+/// Returns whether there is a table of this name in `pg_catalog`. Only within a transaction.
 pub fn has_system_table(name: &CStr) -> bool {
     // SAFETY: as above; the name is a C string.
     let table =
@@ -395,7 +395,7 @@ pub fn has_system_table(name: &CStr) -> bool {
     table != pg_sys::InvalidOid
 }
 
-/// Whether a role is a superuser. Only within a transaction.
+/// Returns whether a role is a superuser. Only within a transaction.
 pub fn is_superuser(role: pg_sys::Oid) -> bool {
     // SAFETY: as above.
     unsafe { pg_sys::superuser_arg(role) }

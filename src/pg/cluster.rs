@@ -27,7 +27,8 @@ pub fn timeline() -> u32 {
     timeline
 }
 
-/// Whether the server has stopped in good order, so that no process runs any more but the one that started all others.
+/// Returns whether the server has stopped in good order, so that no process runs any more but the one that started all
+/// others.
 pub fn is_shut_down() -> bool {
     let mut intact = false;
     // SAFETY: as below.

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Whether there is a database of this oid. Only within a transaction.
+/// Returns whether there is a database of this oid. Only within a transaction.
 pub fn exists(database: u32) -> bool {
     name(database).is_some()
 }
@@ -16,7 +16,8 @@ pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
 }
 
-/// Whether the server keeps files of a database, also where there are no transactions; true where it can't be found out.
+/// Returns whether the server keeps files of a database, also where there are no transactions; true where it can't be
+/// found out.
 pub fn has_files(database: u32) -> bool {
     /// Tablespaces, and in each a folder for each major version.
     const TABLESPACES: &str = "pg_tblspc";
@@ -52,8 +53,8 @@ pub fn all_in_use() -> Vec<u32> {
     found
 }
 
-/// Whether this database is still one that can be used, for workers, which have no transaction yet; true also where it can't
-/// be found out. Closed templates can: a worker there goes on.
+/// Returns whether this database is still one that can be used, for workers, which have no transaction yet; true also
+/// where it can't be found out. Closed templates can: a worker there goes on.
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));

@@ -49,12 +49,12 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Whether a text of this database is the same in UTF-8, or is never converted.
+/// Returns whether a text of this database is the same in UTF-8, or is never converted.
 pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }
 
-/// Whether texts of this database are UTF-8, or bytes that are not converted.
+/// Returns whether texts of this database are UTF-8, or bytes that are not converted.
 fn is_passed_on() -> bool {
     // SAFETY: looks at a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };

@@ -4,7 +4,7 @@ use super::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{IntoDatum, PgSqlErrorCode, function_name, pg_sys};
 
-/// Why a call cannot go on whose extension was dropped.
+/// Returns the reason why a call cannot go on whose extension was dropped.
 #[cold]
 pub fn missing() -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;

@@ -24,7 +24,7 @@ pub struct About {
     pub context: GucContext,
 }
 
-/// Why a value is refused.
+/// Reason why a value is refused.
 pub struct BadValue {
     /// What is wrong, as a sentence.
     pub detail: String,
@@ -34,7 +34,7 @@ pub struct BadValue {
 
 /// A rule that values of a setting must meet. It must not panic.
 pub trait Check<T> {
-    /// Whether a value is right.
+    /// Returns whether a value is right.
     fn check(value: T) -> Result<(), BadValue>;
 }
 

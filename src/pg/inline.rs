@@ -38,7 +38,7 @@ unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
     previous || (WANTED.get().is_some_and(|wanted| wanted()) && calls_sequences(function))
 }
 
-/// Whether this is a function in SQL that seems to call a sequence. Only within a transaction.
+/// Returns whether this is a function in SQL that seems to call a sequence. Only within a transaction.
 fn calls_sequences(function: pg_sys::Oid) -> bool {
     // SAFETY: within a transaction, as functions are looked up in one. A row of the cache is the struct, and read before it
     // is let go; both columns are texts.
@@ -73,7 +73,7 @@ fn calls_sequences(function: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether one of the words is there that is not the end of another name.
+/// Returns whether one of the words is there that is not the end of another name.
 fn has_word(source: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     WORDS.iter().any(|word| {
@@ -85,7 +85,7 @@ fn has_word(source: &[u8]) -> bool {
     })
 }
 
-/// Whether a body that was parsed when the function was made has one of the calls.
+/// Returns whether a body that was parsed when the function was made has one of the calls.
 #[cfg(not(feature = "pg13"))]
 fn has_call(body: &[u8]) -> bool {
     CALLS.iter().any(|call| body.windows(call.len()).any(|part| part == *call))

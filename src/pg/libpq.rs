@@ -110,8 +110,8 @@ impl Connection {
         answer
     }
 
-    /// Whether nothing is known against it: so a server that closed it is noticed before it is asked. One that went
-    /// away without a word is not.
+    /// Returns whether nothing is known against it: so a server that closed it is noticed before it is asked. One that
+    /// went away without a word is not.
     pub fn is_good(&mut self) -> bool {
         // Once for what the server said before it closed, and once for the end.
         let good = |handle: &Handle| handle.consume() && handle.consume() && handle.is_good();

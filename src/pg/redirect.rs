@@ -97,8 +97,8 @@ impl Called {
     }
 }
 
-/// Whether the current role may call the function that a call was redirected from: asked once for each place in a statement, as the
-/// server does.
+/// Returns whether the current role may call the function that a call was redirected from: asked once for each place in
+/// a statement, as the server does.
 ///
 /// # Safety
 /// The call is one by the server.
@@ -116,7 +116,7 @@ pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
     }
 }
 
-/// Whether this is the server's setval.
+/// Returns whether this is the server's setval.
 #[inline]
 pub fn is_setval(function: pg_sys::Oid) -> bool {
     matches!(function.to_u32(), server::SETVAL | server::SETVAL3)
@@ -151,7 +151,7 @@ pub fn redirect_calls(redirect: Redirect) {
     }
 }
 
-/// Whether calls can be redirected: the server has loaded the library at its start.
+/// Returns whether calls can be redirected: the server has loaded the library at its start.
 pub fn is_redirecting() -> bool {
     REDIRECT.get().is_some()
 }
@@ -337,7 +337,7 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
     }
 }
 
-/// Whether a node is a call of a function that defaults take ids from.
+/// Returns whether a node is a call of a function that defaults take ids from.
 ///
 /// # Safety
 /// The node is null or one.
@@ -456,8 +456,8 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
     }
 }
 
-/// Whether a call stands for an identity column's next value, for which the server checks no rights on the sequence. No user
-/// can write such a call.
+/// Returns whether a call stands for an identity column's next value, for which the server checks no rights on the
+/// sequence. No user can write such a call.
 ///
 /// # Safety
 /// Called with what the server passes to a function.

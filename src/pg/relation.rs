@@ -19,7 +19,7 @@ pub struct Relation {
 pub struct SequencePosition {
     /// The number it gave last, or gives next.
     pub last_value: i64,
-    /// Whether it gave it.
+    /// True if it gave it.
     pub is_called: bool,
 }
 
@@ -64,7 +64,7 @@ impl Relation {
         Self::beside(other, name).filter(|now| now.oid == found.oid)
     }
 
-    /// Whether a role has a privilege on it.
+    /// Returns whether a role has a privilege on it.
     pub fn allows(&self, privilege: u32, role: pg_sys::Oid) -> bool {
         #[allow(clippy::cast_lossless, reason = "a type of the server's")]
         let privilege = privilege as pg_sys::AclMode;
@@ -104,7 +104,8 @@ impl Relation {
         }
     }
 
-    /// Whether the caller gains nothing by its owner's rights: who may become that role, and has its privileges anyway.
+    /// Returns whether the caller gains nothing by its owner's rights: who may become that role, and has its privileges
+    /// anyway.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
@@ -118,7 +119,7 @@ impl Relation {
         extension::outlasting(|| role::with_rights(role::current(), false, RoleSettings::End, work))
     }
 
-    /// Whether the caller may read it.
+    /// Returns whether the caller may read it.
     pub fn is_readable(&self) -> bool {
         self.allows(pg_sys::ACL_SELECT, role::current())
     }

@@ -6,13 +6,13 @@ use std::ffi::CStr;
 /// Where the server's own processes that apply what arrives begin.
 const APPLIERS: [&CStr; 3] = [c"ApplyWorkerMain", c"TablesyncWorkerMain", c"ParallelApplyWorkerMain"];
 
-/// Whether the row that a trigger is called for came from a publisher: this process applies such rows, and no function
-/// runs a statement in it now, as triggers and the like do by SPI.
+/// Returns whether the row that a trigger is called for came from a publisher: this process applies such rows, and no
+/// function runs a statement in it now, as triggers and the like do by SPI.
 pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }
 
-/// Whether this process applies such rows.
+/// Returns whether this process applies such rows.
 pub fn is_applier() -> bool {
     // SAFETY: the server's own, set when a background worker starts; both names are C strings.
     unsafe {
@@ -23,7 +23,7 @@ pub fn is_applier() -> bool {
     }
 }
 
-/// Whether this is called by a statement that a function runs.
+/// Returns whether this is called by a statement that a function runs.
 fn is_within_spi() -> bool {
     // SAFETY: looks for a relation of a name that none has, and does nothing else.
     unsafe { pg_sys::SPI_unregister_relation(c"".as_ptr()) != pg_sys::SPI_ERROR_UNCONNECTED }

@@ -25,25 +25,25 @@ pub fn of_session() -> pg_sys::Oid {
     unsafe { pg_sys::GetSessionUserId() }
 }
 
-/// Whether the current role has the privileges of another one. Only within a transaction.
+/// Returns whether the current role has the privileges of another one. Only within a transaction.
 pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
     has_rights_of(current(), role)
 }
 
-/// Whether `member` has the rights of `role` without SET ROLE. Only within a transaction.
+/// Returns whether `member` has the rights of `role` without SET ROLE. Only within a transaction.
 pub fn has_rights_of(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: as above; a role that is no more has no members.
     unsafe { pg_sys::has_privs_of_role(member, role) }
 }
 
-/// Whether a role may write to the rows of a table. Only within a transaction.
+/// Returns whether a role may write to the rows of a table. Only within a transaction.
 pub fn may_update(role: pg_sys::Oid, table: pg_sys::Oid) -> bool {
     let update = pg_sys::AclMode::from(pg_sys::ACL_UPDATE);
     // SAFETY: as above.
     unsafe { pg_sys::pg_class_aclcheck(table, role, update) == pg_sys::AclResult::ACLCHECK_OK }
 }
 
-/// Whether the current role may call a function. Only within a transaction.
+/// Returns whether the current role may call a function. Only within a transaction.
 pub fn may_execute(function: pg_sys::Oid) -> bool {
     let execute = pg_sys::AclMode::from(pg_sys::ACL_EXECUTE);
     // SAFETY: as above.
@@ -69,7 +69,7 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
-/// How often this process was told.
+/// Number of times that this process was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Has `action` called whenever a role was changed or dropped, memberships were granted or revoked, or a database has
@@ -173,7 +173,7 @@ pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce(
     done
 }
 
-/// Whether the current role may become another one. Only within a transaction.
+/// Returns whether the current role may become another one. Only within a transaction.
 pub fn can_become(role: pg_sys::Oid) -> bool {
     // SAFETY: as above.
     unsafe {
@@ -184,7 +184,7 @@ pub fn can_become(role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether row security lets the current role see everything. Only within a transaction.
+/// Returns whether row security lets the current role see everything. Only within a transaction.
 pub fn bypasses_row_security() -> bool {
     // SAFETY: as above.
     unsafe { pg_sys::has_bypassrls_privilege(current()) }

@@ -9,8 +9,8 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 use std::time::Duration;
 
-/// Whether a table has a row in which these columns, which its primary key begins with or is, say this. Does not wait for a lock.
-/// Only within a transaction, of which it sees more than that does: all that is committed by now.
+/// Returns whether a table has a row in which these columns, which its primary key begins with or is, say this. Does
+/// not wait for a lock. Only within a transaction, of which it sees more than that does: all that is committed by now.
 pub fn has(table: &'static Table, columns: &[(&CStr, TagText)]) -> Result<bool, Unseen> {
     let mut found = false;
     let columns: Vec<_> = columns.iter().map(|(name, text)| (*name, Sought::Text(text))).collect();
@@ -91,7 +91,7 @@ pub fn of_oid(
     look(table, wait(waits), &[(column, Sought::Oid(oid))], each)
 }
 
-/// Whether a table has any row. Waits for a lock or not. Only within a transaction, as above.
+/// Returns whether a table has any row. Waits for a lock or not. Only within a transaction, as above.
 pub fn is_any(table: &'static Table, waits: bool) -> Result<bool, Unseen> {
     let table = table.open(wait(waits))?;
     let mut is_any = false;
@@ -185,7 +185,7 @@ impl Row<'_> {
         self.value(column, Type::Boolean).and_then(|value| unsafe { bool::from_datum(value, false) })
     }
 
-    /// Whether a column of text is null.
+    /// Returns whether a column of text is null.
     pub fn has_no_text(&self, column: &CStr) -> bool {
         self.value(column, Type::Text).is_none()
     }

@@ -78,8 +78,8 @@ pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
-/// Whether this transaction has given a sequence another file, as a restart does, and has locked it for that. The caller has it locked
-/// for reading, at least.
+/// Returns whether this transaction has given a sequence another file, as a restart does, and has locked it for that.
+/// The caller has it locked for reading, at least.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
@@ -91,7 +91,7 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Whether this transaction has created a sequence. The caller has it locked for reading, at least.
+/// Returns whether this transaction has created a sequence. The caller has it locked for reading, at least.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }
@@ -142,7 +142,7 @@ pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
     owned.into_iter().filter_map(column_of).collect()
 }
 
-/// Whether a relation is a sequence. Only within a transaction.
+/// Returns whether a relation is a sequence. Only within a transaction.
 pub fn is_sequence(relation: pg_sys::Oid) -> bool {
     // SAFETY: as above. A character of C's has a sign on some machines.
     unsafe { pg_sys::get_rel_relkind(relation) }.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE]
@@ -210,7 +210,7 @@ pub enum Use {
     Set,
 }
 
-/// Whether the current role may use a sequence so. Only within a transaction.
+/// Returns whether the current role may use a sequence so. Only within a transaction.
 pub fn allows(sequence: pg_sys::Oid, usage: Use) -> bool {
     let rights = match usage {
         Use::Next => pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE,

@@ -4,20 +4,20 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether `pg_upgrade` has started the server.
+/// Returns whether `pg_upgrade` has started the server.
 pub fn is_upgrading() -> bool {
     // SAFETY: set before any process starts, and only read since.
     unsafe { pg_sys::IsBinaryUpgrade }
 }
 
-/// Whether `shared_preload_libraries` is being loaded.
+/// Returns whether `shared_preload_libraries` is being loaded.
 pub fn preloading() -> bool {
     // SAFETY: a plain variable of the server, written only by the postmaster at start.
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Whether `pg_upgrade` has started this server, to read one cluster or to fill another. What writes, or stays connected, is in
-/// its way.
+/// Returns whether `pg_upgrade` has started this server, to read one cluster or to fill another. What writes, or stays
+/// connected, is in its way.
 pub fn upgrading() -> bool {
     // SAFETY: a plain variable of the server, set before it loads libraries.
     unsafe { pg_sys::IsBinaryUpgrade }
@@ -25,13 +25,13 @@ pub fn upgrading() -> bool {
 
 static RECOVERY_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server is known not to replay its log. Once over, recovery stays over.
+/// Returns whether the server is known not to replay its log. Once over, recovery stays over.
 #[inline]
 pub fn out_of_recovery() -> bool {
     RECOVERY_OVER.load(Ordering::Relaxed)
 }
 
-/// Whether the server replays its log.
+/// Returns whether the server replays its log.
 pub fn in_recovery() -> bool {
     if !out_of_recovery() {
         // SAFETY: callable by every process that is attached to shared memory, as all that run SQL are.
@@ -63,7 +63,7 @@ unsafe extern "C-unwind" {
     fn IsInParallelMode() -> bool;
 }
 
-/// Whether a command is known to be one that may write: where it is not, [`refuse_unless_writable`] tells.
+/// Returns whether a command is known to be one that may write: where it is not, [`refuse_unless_writable`] tells.
 #[inline]
 pub fn is_writable() -> bool {
     // SAFETY: variables of this process.
@@ -82,7 +82,7 @@ pub fn process_number() -> usize {
     usize::try_from(number).unwrap_or(0)
 }
 
-/// How many processes can run SQL at once.
+/// Returns the number of processes that can run SQL at once.
 #[cfg(not(any(feature = "pg13", feature = "pg14")))]
 pub fn max_processes() -> usize {
     // SAFETY: a plain variable of the server, fixed before shared memory is sized.
@@ -90,8 +90,8 @@ pub fn max_processes() -> usize {
     usize::try_from(processes).unwrap_or(0).max(1)
 }
 
-/// How many processes can run SQL at once. The server adds them up only after libraries were loaded, which is
-/// too late to size shared memory by; this is its sum.
+/// Returns the number of processes that can run SQL at once. The server adds them up only after libraries were loaded, which
+/// is too late to size shared memory by; this is its sum.
 #[cfg(any(feature = "pg13", feature = "pg14"))]
 pub fn max_processes() -> usize {
     /// The launcher of autovacuum.
@@ -103,14 +103,14 @@ pub fn max_processes() -> usize {
         + LAUNCHER
 }
 
-/// How many workers can run at once.
+/// Returns the number of workers that can run at once.
 pub fn max_workers() -> usize {
     // SAFETY: a plain variable of the server, fixed before libraries are loaded.
     let workers = unsafe { pg_sys::max_worker_processes };
     usize::try_from(workers).unwrap_or(0).max(1)
 }
 
-/// Whether the user may see what others do: a member of `pg_read_all_stats`.
+/// Returns whether the user may see what others do: a member of `pg_read_all_stats`.
 pub fn may_see_all_activity() -> bool {
     /// The role's oid, in all versions.
     const READ_ALL_STATS: u32 = 3375;
@@ -124,7 +124,7 @@ pub fn database() -> u32 {
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }
 
-/// Whether the present role is a superuser. Only within a transaction.
+/// Returns whether the present role is a superuser. Only within a transaction.
 pub fn is_superuser() -> bool {
     // SAFETY: looks the present role up.
     unsafe { pg_sys::superuser() }

@@ -110,7 +110,7 @@ static BLOCKS: OnceLock<&'static [&'static dyn Block]> = OnceLock::new();
 pub struct Keep {
     /// When it is laid out, also after a crash.
     pub begin: fn(),
-    /// When the server has stopped in good order.
+    /// Called when the server has stopped in good order.
     pub end: fn(),
 }
 

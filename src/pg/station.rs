@@ -34,7 +34,7 @@ impl Station {
         mine
     }
 
-    /// Whether a process has the place.
+    /// Returns whether a process has the place.
     pub fn is_manned(&self) -> bool {
         self.pid.load(Ordering::Acquire) != 0
     }

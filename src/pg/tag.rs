@@ -16,13 +16,13 @@ use std::ffi::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagText(pub Tag);
 
-/// Why bytes can't be a tag.
+/// Returns the reason why bytes can't be a tag.
 pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
     let tag = Tag::new(bytes).ok_or(TagError::TooManyBytes { bytes: bytes.len() })?;
     check_tag(chars(bytes)).map(|()| tag)
 }
 
-/// How many characters bytes are, in the encoding of the database.
+/// Returns the number of characters in bytes, in the encoding of the database.
 pub fn chars(bytes: &[u8]) -> usize {
     // SAFETY: the bytes are the caller's.
     let chars = unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), length(bytes)) };

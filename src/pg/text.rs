@@ -87,7 +87,7 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     }
 }
 
-/// How many bytes a text of a row has, which are not read.
+/// Number of bytes a text of a row has, which are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length(pub usize);
 
@@ -122,7 +122,8 @@ impl IntoDatum for Length {
     }
 }
 
-/// How many bytes a text has, wherever it is stored and however much it was compressed. Reads nothing but its head.
+/// Returns the number of bytes a text has, wherever it is stored and however much it was compressed. Reads nothing but
+/// its head.
 ///
 /// # Safety
 /// The datum is a text.
@@ -148,7 +149,7 @@ pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// Whether the bytes of a text can be read where it is.
+/// Returns whether the bytes of a text can be read where it is.
 ///
 /// # Safety
 /// It is a text.

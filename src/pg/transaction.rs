@@ -93,19 +93,20 @@ pub fn number() -> u32 {
     }
 }
 
-/// Whether a parallel query is running, in which no SQL can.
+/// Returns whether a parallel query is running, in which no SQL can.
 pub fn is_parallel() -> bool {
     // SAFETY: looks at variables of this process.
     unsafe { pg_sys::IsInParallelMode() }
 }
 
-/// Whether the user has begun the transaction, and ends it.
+/// Returns whether the user has begun the transaction, and ends it.
 pub fn is_block() -> bool {
     // SAFETY: looks at variables of this process.
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
-/// Whether each statement of the transaction sees what was committed before it: a row that others have changed is then no error.
+/// Returns whether each statement of the transaction sees what was committed before it: a row that others have changed
+/// is then no error.
 pub fn sees_new_commits() -> bool {
     // SAFETY: looks at variables of this process.
     unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ.cast_signed() }

@@ -7,14 +7,14 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 
-/// Whether the innermost utility statement is COPY FROM.
+/// True if the innermost utility statement is COPY FROM.
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
-/// Whether a COPY FROM had an expression planned by rules of its own that may still be kept.
+/// True if a COPY FROM had an expression planned by rules of its own that may still be kept.
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Whether the innermost utility statement may be ALTER SEQUENCE.
+/// True if the innermost utility statement may be ALTER SEQUENCE.
 static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// The sequences that were altered since, by their oids: their names may be others' once the statement has ended.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
@@ -86,7 +86,7 @@ pub fn watch(watch: Watch) {
     }
 }
 
-/// Whether the innermost utility statement is COPY FROM; false where they are not watched.
+/// Returns whether the innermost utility statement is COPY FROM; false where they are not watched.
 #[inline]
 pub fn copies_in() -> bool {
     COPIES_IN.get()
@@ -97,7 +97,7 @@ pub fn note_planned() {
     PLANNED.set(true);
 }
 
-/// Whether the innermost utility statement may be ALTER SEQUENCE.
+/// Returns whether the innermost utility statement may be ALTER SEQUENCE.
 pub(super) fn alters_sequence() -> bool {
     ALTERS.get()
 }

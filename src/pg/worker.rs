@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// How long the server waits before it starts a launcher that ended anew.
+/// Time that the server waits before it starts a launcher that ended anew.
 const RESTART: Duration = Duration::from_secs(1);
 
 /// Has the server run a launcher from the moment on in which it accepts writes.
@@ -156,7 +156,7 @@ pub fn terminate(pid: pg_sys::pid_t) {
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// How long a worker waits for the lock of its database, so that it is in no session's way for long.
+/// Time that a worker waits for the lock of its database, so that it is in no session's way for long.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
 /// Connects this worker to a database, also to one that is closed to new sessions, as its superuser, with settings that users can't change for it. It waits for locks

@@ -86,7 +86,7 @@ pub fn switch(moves_lease: bool) {
     }
 }
 
-/// Whether this server chooses its worker id itself.
+/// Returns whether this server chooses its worker id itself.
 pub fn is_alone() -> bool {
     shared().is_some_and(|shared| shared.counts.alone.load(Relaxed))
 }
@@ -109,7 +109,7 @@ pub fn note_change() -> Checked<()> {
         .map_err(|error| Box::new(report(&error)))
 }
 
-/// Whether this session need not look any more where the worker id is from.
+/// Returns whether this session need not look any more where the worker id is from.
 #[inline]
 pub fn has_looked() -> bool {
     HAS_LOOKED.get()
@@ -147,7 +147,7 @@ fn has_chosen(shared: &Shared) -> bool {
     may_choose(shared) && (is_alone() || shared.is_issuing() && shared.counts.expiry().is_none())
 }
 
-/// Whether the worker id is no number of an operator's.
+/// Returns whether the worker id is no number of an operator's.
 fn may_choose(shared: &Shared) -> bool {
     matches!(shared.identity, Identity::Leased { .. })
 }
@@ -170,10 +170,10 @@ enum Moving {
     To(String),
 }
 
-/// Whether it was looked what this database is since the session began.
+/// True if it was looked what this database is since the session began.
 static HAS_LOOKED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving::No));
-/// Whether it changes what registries this database uses.
+/// True if it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// Another session may commit it, and would not know what there is to do then. Citus prepares the transaction in which a new worker

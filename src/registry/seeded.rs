@@ -21,7 +21,7 @@ pub fn note(source: Source, tag: &Tag, highest: i64) {
     SEEDED.borrow_mut().add((source, *tag), highest, discard);
 }
 
-/// Whether the transaction has had no tag raised.
+/// Returns whether the transaction has had no tag raised.
 pub fn is_empty() -> bool {
     SEEDED.borrow().is_empty()
 }

@@ -52,7 +52,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u3
     }
 }
 
-/// Whether this database leases worker ids to other servers.
+/// Returns whether this database leases worker ids to other servers.
 pub fn is_registry() -> Result<bool, SpiError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(false) };
     let known = issuer::change(shared, |state, _| {

@@ -67,7 +67,7 @@ pub fn garbled(server: &str) -> Box<ErrorReport> {
 /// What keeps a registry from being used can be mended.
 pub const NOT_READY: Code = Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-/// Why a registry can't be used.
+/// Returns the reason why a registry can't be used.
 pub fn refusal(code: Code, server: &str, why: &str, detail: &str, hint: &str) -> Box<ErrorReport> {
     let message = format!("cannot use registry \"{server}\": {why}");
     let report = ErrorReport::new(code, message, function_name!());

@@ -18,7 +18,7 @@ use snowflake_ids_core::sequence::privilege::{Action, Privilege};
 use snowflake_ids_core::{Explain, Kind};
 use std::time::Duration;
 
-/// Why a session got no id of a tag. Tags are kept as they are shown.
+/// Reason why a session got no id of a tag. Tags are kept as they are shown.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
     /// The server can't generate ids now.

@@ -23,7 +23,7 @@ pub struct Held {
     permit: Cell<u32>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
-    /// How often something had been forgotten of all tags when this was made.
+    /// Number of times that something had been forgotten of all tags when this was made.
     forgotten: u64,
 }
 
@@ -44,7 +44,7 @@ const ANY_ROLE: u32 = u32::MAX;
 type HeldByTag = FxHashMap<&'static [u8], &'static Held>;
 
 static HELD: PerProcess<RefCell<Option<HeldByTag>>> = PerProcess::new(RefCell::new(None));
-/// How often something was forgotten of all tags.
+/// Number of times that something was forgotten of all tags.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl Held {
@@ -84,7 +84,7 @@ impl Held {
         Ok((slot, taken))
     }
 
-    /// Whether the current role is known to be allowed to take ids.
+    /// Returns whether the current role is known to be allowed to take ids.
     #[inline]
     fn is_permitted(&self) -> bool {
         let permit = self.permit.get();

@@ -27,10 +27,10 @@ type TagOfTable = (Source, Tag);
 
 static OWN: PerProcess<RefCell<OwnTags<TagOfTable, Subtransaction>>> =
     PerProcess::new(RefCell::new(OwnTags::NONE));
-/// Whether changes of rows are our own doing.
+/// True if changes of rows are our own doing.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Whether the user was told that an id of the transaction could not be noted.
+/// True if the user was told that an id of the transaction could not be noted.
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_floor(tag: &Tag) {
@@ -106,7 +106,7 @@ pub fn note_renamed(source: Source, old: &Tag, new: &Tag, life: Option<i64>) {
     }
 }
 
-/// Whether a change of these tags counts; if so, the transaction's end is watched from now on.
+/// Returns whether a change of these tags counts; if so, the transaction's end is watched from now on.
 fn begin(source: Source, tags: &[&Tag]) -> bool {
     static HOOKS: Hooks = Hooks {
         before_commit: settle,
@@ -135,12 +135,12 @@ fn forget_place(tag: &Tag) {
     }
 }
 
-/// Whether ids come from a registry that is another server: then these rows say nothing.
+/// Returns whether ids come from a registry that is another server: then these rows say nothing.
 fn is_elsewhere(source: Source) -> bool {
     source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
 }
 
-/// Whether the transaction has changed no tag.
+/// Returns whether the transaction has changed no tag.
 pub fn is_empty() -> bool {
     OWN.borrow().is_empty()
 }
@@ -150,13 +150,13 @@ pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// Whether a row is being changed by this extension itself, so that no refill can be waited for.
+/// Returns whether a row is being changed by this extension itself, so that no refill can be waited for.
 pub fn is_quiet() -> bool {
     QUIET.get()
 }
 
-/// Whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took none
-/// from the row.
+/// Returns whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took
+/// none from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {
     name(tag).is_some_and(|name| OWN.borrow().leaves_buffers(&name))
 }

@@ -25,7 +25,7 @@ pub struct Found {
     pub slot: &'static Slot,
     /// and the incarnation in which it is the tag's.
     pub incarnation: u64,
-    /// Whether it was given just now. Then this call waits there, until [`go`].
+    /// True if it was given just now. Then this call waits there, until [`go`].
     pub is_new: bool,
 }
 
@@ -127,7 +127,7 @@ pub fn go(slot: &'static Slot, incarnation: u64, want: NonZeroU32) {
     make_room(segments, &mut directory);
 }
 
-/// Whether no more tags have places than may, beside those where calls wait.
+/// Returns whether no more tags have places than may, beside those where calls wait.
 fn has_room(segments: &Segments, directory: &Directory<'_>) -> bool {
     directory.len() <= segments.places + segments.awaited.load(Relaxed)
 }

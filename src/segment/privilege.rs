@@ -53,7 +53,7 @@ pub fn check_move(tag: &Tag, role: Oid) -> Result<(), SegmentError> {
     check_in_time(tag, Action::Move, role, None).map(drop)
 }
 
-/// Whether the current role may do this with a tag. Fails where the extension is no more.
+/// Returns whether the current role may do this with a tag. Fails where the extension is no more.
 pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
     match permit(tag, action, role::current(), None) {
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),
@@ -75,7 +75,7 @@ fn permit(
     Ok(allowed.then_some(Permit::Role(role)))
 }
 
-/// Whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.
+/// Returns whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.
 pub fn administers(role: Oid) -> bool {
     is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
 }

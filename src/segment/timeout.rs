@@ -28,12 +28,12 @@ impl SegmentTimeout {
         self.began.get_or_init(uptime);
     }
 
-    /// How long it has waited so far. It begins to with this.
+    /// Returns the time that it has waited so far. It begins to with this.
     pub fn waited(&self) -> Duration {
         uptime().saturating_sub(*self.began.get_or_init(uptime))
     }
 
-    /// How long it may go on. It begins to wait with this.
+    /// Returns the time that it may go on. It begins to wait with this.
     pub fn left(&self) -> Duration {
         self.limit.saturating_sub(self.waited())
     }
@@ -43,12 +43,12 @@ impl SegmentTimeout {
         LockedError { table, limit: self.limit }
     }
 
-    /// Whether it has begun to wait.
+    /// Returns whether it has begun to wait.
     pub fn has_begun(&self) -> bool {
         self.began.get().is_some()
     }
 
-    /// Whether it must not wait any longer.
+    /// Returns whether it must not wait any longer.
     pub fn is_over(&self) -> bool {
         self.has_begun() && self.left().is_zero()
     }

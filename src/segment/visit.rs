@@ -17,7 +17,7 @@ static HERE: PerProcess<Cell<Option<VisitedSlot>>> = PerProcess::new(Cell::new(N
 
 /// A call that waits. Errors unwind through it; the end of the session does not, and is met by a hook.
 pub struct Visit {
-    /// Whether it ends with this: not if the same call waits there already.
+    /// True if it ends with this: not if the same call waits there already.
     ends: bool,
 }
 

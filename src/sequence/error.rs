@@ -53,12 +53,12 @@ pub enum SequenceError {
 }
 
 impl SequenceError {
-    /// Why there is no snowflake id.
+    /// Returns the reason why there is no snowflake id.
     pub fn of_generator(error: NoIdError, sequence: Oid) -> Self {
         Self::Snowflake { error: Box::new(error), sequence: sequence::name(sequence) }
     }
 
-    /// Why there is no id of the tag that a sequence is bound to.
+    /// Returns the reason why there is no id of the tag that a sequence is bound to.
     pub fn of_tag(error: SegmentError, sequence: Oid) -> Self {
         Self::Segment { error, sequence: sequence::name(sequence) }
     }

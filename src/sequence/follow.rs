@@ -23,9 +23,9 @@ use std::cell::Cell;
 static RESTART: Statement =
     Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)", &[OIDOID, TEXTOID, INT8OID]);
 
-/// Whether this transaction has dropped a sequence that may have been bound.
+/// True if this transaction has dropped a sequence that may have been bound.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// Whether this transaction may have applied a publisher's TRUNCATE.
+/// True if this transaction may have applied a publisher's TRUNCATE.
 static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 static AT_COMMIT: Hooks = Hooks {

@@ -49,9 +49,9 @@ const MOST_KEPT: usize = 4_096;
 static KNOWN: PerProcess<RefCell<Option<KnownSequence>>> = PerProcess::new(RefCell::new(None));
 /// Whether any is bound; None where it has to be looked up.
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
-/// Whether the statement that was planned last was redirected.
+/// True if the statement that was planned last was redirected.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// How often it was forgotten.
+/// Number of times that it was forgotten.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// What this transaction has done to the table.
@@ -64,7 +64,7 @@ enum OwnChange {
 }
 
 static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::Nothing));
-/// Whether what changes the table now merely tidies it.
+/// True if what changes the table now merely tidies it.
 static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// Where calls go at the moment: None where no sequence of this database is bound. Only within a transaction. Each statement that is
@@ -80,12 +80,12 @@ fn targets() -> Option<Targets> {
     KNOWN.borrow().as_ref()?.targets
 }
 
-/// Whether the statement that is being planned is redirected. Calls nothing of the server's.
+/// Returns whether the statement that is being planned is redirected. Calls nothing of the server's.
 pub fn are_any() -> bool {
     REDIRECTS.get()
 }
 
-/// Whether sequences are bound. Only within a transaction.
+/// Returns whether sequences are bound. Only within a transaction.
 pub fn is_any() -> bool {
     match any() {
         AnyBound::None => false,
@@ -156,23 +156,25 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)
 }
 
-/// Whether a sequence has a row, or may have one, as far as that is known without a wait. Only within a transaction.
+/// Returns whether a sequence has a row, or may have one, as far as that is known without a wait. Only within a
+/// transaction.
 pub fn may_have_row(sequence: Oid) -> bool {
     !matches!(row_at_once(sequence), Ok(None))
 }
 
-/// Whether a sequence is known to have a row, without a wait. Only within a transaction.
+/// Returns whether a sequence is known to have a row, without a wait. Only within a transaction.
 pub fn has_known_row(sequence: Oid) -> bool {
     matches!(row_at_once(sequence), Ok(Some(_)))
 }
 
-/// Whether the row of a sequence is still to be checked, as far as that is known without a wait. Only within a transaction.
+/// Returns whether the row of a sequence is still to be checked, as far as that is known without a wait. Only within a
+/// transaction.
 pub fn is_unchecked(sequence: Oid) -> bool {
     matches!(row_at_once(sequence), Ok(Some(Bound { is_checked: false, .. })))
 }
 
-/// Whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set the sequence put it
-/// there. Only within a transaction.
+/// Returns whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set
+/// the sequence put it there. Only within a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
     let terms = sequence::terms(sequence)
         .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());

@@ -7,7 +7,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::series::SeriesError;
 use snowflake_ids_core::worker::locked::LockedError;
 
-/// Why a series gave no number.
+/// Reason why a series gave no number.
 #[derive(Debug, thiserror::Error)]
 pub enum NoNumberError {
     /// It cannot.

@@ -56,11 +56,11 @@ type RegistriesInUse = Option<(u64, Vec<String>)>;
 static KNOWN: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The one that was used last: mostly it is the next one, too.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<KnownSeries>>>> = PerProcess::new(RefCell::new(None));
-/// How often the table was changed, as far as this session was told.
+/// Number of times that the table was changed, as far as this session was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// The registries that this database draws from, as far as this session knows.
 static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
-/// How often that table was changed.
+/// Number of times that that table was changed.
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl KnownSeries {
@@ -82,13 +82,13 @@ impl KnownSeries {
         self.series.key_of(key, &self.shown())
     }
 
-    /// Whether this is what is known of the series of a name now.
+    /// Returns whether this is what is known of the series of a name now.
     #[inline]
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
     }
 
-    /// Whether a number of this key can be taken by a role, as far as is known without a look at anything.
+    /// Returns whether a number of this key can be taken by a role, as far as is known without a look at anything.
     #[inline]
     pub(super) fn may_take(&self, key: &Key, role: Oid) -> bool {
         key.key_type() == self.series.key_type
@@ -97,7 +97,7 @@ impl KnownSeries {
             && (self.goes_anywhere() || self.is_at_home())
     }
 
-    /// Whether a role is known to be allowed to take numbers.
+    /// Returns whether a role is known to be allowed to take numbers.
     #[inline]
     fn is_permitted(&self, role: Oid) -> bool {
         self.grants.is_none() || self.permit.get() == Some((role, role::changes()))
@@ -134,7 +134,7 @@ impl KnownSeries {
         Err(SeriesError::Denied { series: self.shown(), action, role })
     }
 
-    /// Whether nothing that is about this database forbids to number in it.
+    /// Returns whether nothing that is about this database forbids to number in it.
     fn goes_anywhere(&self) -> bool {
         // Ranges of several registries are not one above the other.
         self.series.scope != Scope::Global || (!self.series.is_one_servers() && self.registries.len() < 2)
@@ -210,7 +210,8 @@ impl KnownSeries {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Whether a role may do this with it. Who may write to the counters of a distributed series, Citus tells all nodes.
+    /// Returns whether a role may do this with it. Who may write to the counters of a distributed series, Citus tells
+    /// all nodes.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);
@@ -226,7 +227,7 @@ impl KnownSeries {
     }
 }
 
-/// Whether a role manages all series of this database: superusers, and roles that may write to the table of series.
+/// Returns whether a role manages all series of this database: superusers, and roles that may write to the table of series.
 fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
@@ -313,7 +314,7 @@ fn forget() {
     plan_anew();
 }
 
-/// Whether bytes can be a name; as what they are looked for.
+/// Returns whether bytes can be a name; as what they are looked for.
 ///
 /// # Errors
 /// [`SeriesError`].

@@ -11,7 +11,7 @@ use snowflake_ids_core::{Clock, UnixMicros};
 pub struct SeriesPeriod {
     /// Its first day, in days since 1970-01-01.
     day: i32,
-    /// When that was looked up.
+    /// Time at which that was looked up.
     since: UnixMicros,
 }
 

@@ -91,11 +91,11 @@ pub struct Config {
     pub layout: Layout,
     /// The node that the server is to issue as.
     pub identity: Identity,
-    /// How many tags can be in use at once.
+    /// Number of tags that can be in use at once.
     pub max_tags: usize,
-    /// How many layouts beside the server's own can be in use at once, and how many named generators a database can have.
+    /// Number of layouts beside the server's own that can be in use at once, and how many named generators a database can have.
     pub max_generators: usize,
-    /// How many bytes of shared memory the keys of monotonic series take.
+    /// Number of bytes of shared memory that the keys of monotonic series take.
     pub series_memory: usize,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn parse_worker(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
 }
 
-/// Whether the setting of a field fits the layout, which may have been set after it.
+/// Returns whether the setting of a field fits the layout, which may have been set after it.
 fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
@@ -222,7 +222,7 @@ pub fn clock_wait_timeout() -> Duration {
     Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// How many ids this session takes at once.
+/// Returns the number of ids this session takes at once.
 #[inline]
 pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
@@ -239,7 +239,7 @@ pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
 }
 
-/// How long a segment should last.
+/// Returns the time that a segment should last.
 pub fn segment_target_duration() -> Duration {
     Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
 }
@@ -254,12 +254,12 @@ pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
-/// How many sequences a database can have bound.
+/// Returns the number of sequences a database can have bound.
 pub fn max_bound_sequences() -> i64 {
     read(&MAX_BOUND_SEQUENCES).into()
 }
 
-/// Whether this session's calls make the tags that there are not.
+/// Returns whether this session's calls make the tags that there are not.
 pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Shared {
     issuing: issuer::Shared,
     tallies: &'static [Tally],
-    /// How often a transaction has changed named generators, in whatever database.
+    /// Number of times that a transaction has changed named generators, in whatever database.
     named: AtomicU64,
     /// The state lock, and what it guards.
     pub state_lock: RwLock<LwLock, Issuing>,
@@ -32,8 +32,8 @@ impl Deref for Shared {
     }
 }
 
-/// How many ids one process after the other took in one place of the process table. Its owner alone writes
-/// it, so that counting takes no atomic step; a cache line each, so that owners don't slow each other.
+/// Number of ids one process after the other took in one place of the process table. Its owner alone writes it, so that
+/// counting takes no atomic step; a cache line each, so that owners don't slow each other.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Tally(AtomicU64);
@@ -82,7 +82,7 @@ impl Shared {
         }
     }
 
-    /// How often a transaction has changed named generators, in whatever database.
+    /// Returns the number of times that a transaction has changed named generators, in whatever database.
     #[inline]
     pub fn named_changes(&self) -> u64 {
         self.named.load(Ordering::Acquire)

@@ -19,13 +19,13 @@ pub struct Leases {
     pub worker_slot: WorkerSlot,
     /// What a look into a database found: its `Use`, from 1; 0 when that was read.
     pub found: AtomicU32,
-    /// How many lease workers have reached their database.
+    /// Number of lease workers that have reached their database.
     pub arrivals: AtomicU64,
     /// The database whose lock a lease worker waited for in vain when it was to connect last; else 0.
     pub locked_out: AtomicU32,
     /// The foreign server that the worker id is leased from; empty: this server. Written under the state lock.
     pub origin: SharedText<8>,
-    /// Why there is no lease. Written by the lease worker, or by the launcher while the worker slot is free.
+    /// Reason why there is no lease. Written by the lease worker, or by the launcher while the worker slot is free.
     pub trouble: SharedText<512>,
 }
 

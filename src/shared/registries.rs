@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
-/// How many are noted. Of more, nothing is known but what is asked of them now.
+/// Number of registries that are noted. Of more, nothing is known but what is asked of them now.
 const MOST: usize = 64;
 
 /// What is known of one registry of one database since the server's start. Several workers may write at once.
@@ -21,7 +21,7 @@ const MOST: usize = 64;
 pub struct RegistryEntry {
     /// The oid of the database, and above it the place among its registries, from 1; 0: unused.
     key: AtomicU64,
-    /// How often it was asked, how often it gave no answer, and how often since it gave one.
+    /// Questions, those without an answer, and those of them since the last answer.
     pub calls: AtomicU64,
     /// See above.
     pub failures: AtomicU64,
@@ -34,12 +34,12 @@ pub struct RegistryEntry {
     pub last_failure: AtomicI64,
     /// See above.
     pub last_answer: AtomicI64,
-    /// How long that took, in microseconds.
+    /// Time that that took, in microseconds.
     pub last_duration: AtomicU64,
     writing: AtomicBool,
     server: SharedText<8>,
     error: SharedText<64>,
-    /// Whether the error tells where the registry is, and what all users are told instead.
+    /// True if the error tells where the registry is, and what all users are told instead.
     private: AtomicBool,
     briefly: SharedText<16>,
     hint: SharedText<32>,
@@ -91,7 +91,7 @@ impl RegistryEntry {
         self.private.store(complaint.briefly.is_some(), Release);
     }
 
-    /// Whether something else was wrong with it before.
+    /// Returns whether something else was wrong with it before.
     pub fn is_news(&self, complaint: &Complaint) -> bool {
         self.error.read().1 != complaint.why
     }
@@ -143,7 +143,7 @@ impl RegistryEntry {
         self.private.load(Acquire) && !server::may_see_all_activity()
     }
 
-    /// When it is asked again; None where it answers.
+    /// Returns the time at which it is asked again; None where it answers.
     pub fn retry_at(&self) -> Option<UnixMicros> {
         let health = self.health();
         let pause = health.retry_at().checked_sub(health.failed_at)?;
@@ -234,7 +234,7 @@ pub fn to_be_probed() -> BTreeSet<u32> {
     failing.map(|entry| database_of(entry.key.load(Acquire))).filter(|database| *database != 0).collect()
 }
 
-/// Whether a registry of a database gave no answer last, and is not to be asked again yet.
+/// Returns whether a registry of a database gave no answer last, and is not to be asked again yet.
 pub fn are_left_alone(database: u32) -> bool {
     let mut entries = (0..).map_while(|position| find(database, position));
     entries.any(|entry| entry.retry_at().is_some() && !failover::is_to_be_probed(entry.health(), uptime()))
@@ -259,7 +259,7 @@ fn key(database: u32, position: u32) -> u64 {
     (u64::from(position) + 1) << 32 | u64::from(database)
 }
 
-/// Whether it is ours now: another may have been faster, even for the same.
+/// Returns whether it is ours now: another may have been faster, even for the same.
 fn claim(place: &AtomicU64, key: u64) -> bool {
     place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
 }

@@ -23,7 +23,7 @@ const FLOORS: usize = 1_024;
 /// All of it.
 #[repr(C, align(64))]
 pub struct Segments {
-    /// How many tags keep their places while no call waits there: the setting `max_tags`.
+    /// Number of tags that keep their places while no call waits there: the setting `max_tags`.
     pub places: usize,
     /// The buffers: so many, and one more for each process that can wait for ids of a tag. So there is always a free one.
     pub slots: &'static [Slot],
@@ -33,7 +33,7 @@ pub struct Segments {
     pub awaited: AtomicUsize,
     /// Where the hand is that goes over them. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
-    /// How often a tag had no place when it was called,
+    /// Number of times that a tag had no place when it was called,
     pub misses: AtomicU64,
     /// and how often one lost its place to others.
     pub evictions: AtomicU64,
@@ -45,7 +45,7 @@ pub struct Segments {
     pub worker_slots: &'static [WorkerSlot],
     /// Where the launcher is.
     pub launcher: Station,
-    /// Whether databases wait for a worker's place: then no worker stays that has nothing to do.
+    /// True if databases wait for a worker's place: then no worker stays that has nothing to do.
     pub crowded: AtomicBool,
     /// What the log was told of tags, whichever worker it was.
     pub logged: RwLock<LwLock, LogLimit>,

@@ -31,9 +31,9 @@ pub struct Slot {
     pub request: Request,
     /// Broadcast when a request was answered.
     pub answered: Condition,
-    /// Whether no session has found the tag yet: it may not exist. Changed with the directory locked for writing.
+    /// True if no session has found the tag yet: it may not exist. Changed with the directory locked for writing.
     pub on_trial: AtomicBool,
-    /// How many ids calls wait for. Raised and lowered with the directory locked.
+    /// Number of ids that calls wait for. Raised and lowered with the directory locked.
     pub wanted: AtomicU64,
     /// Where the cursor was when the hand was here last. Changed with the directory locked for writing.
     seen: AtomicU64,
@@ -43,7 +43,7 @@ pub struct Slot {
     pub supplies: Supplies,
     /// What befell callers.
     pub waits: Waits,
-    /// Why refills fail.
+    /// Reason why refills fail.
     pub trouble: TroubleCell,
     /// Which of several registries its ids came from last.
     pub registry: AtomicU32,
@@ -147,12 +147,13 @@ impl Slot {
         left
     }
 
-    /// Whether there never was an id in it.
+    /// Returns whether there never was an id in it.
     pub fn is_unused(&self) -> bool {
         self.supplies.refills.load(Relaxed) == 0
     }
 
-    /// Whether ids were taken since the hand's last visit, and there was one. Only with the directory locked for writing.
+    /// Returns whether ids were taken since the hand's last visit, and there was one. Only with the directory locked
+    /// for writing.
     pub fn has_moved(&self) -> bool {
         let mark = self.segment.mark();
         // A section's numbers were taken out of the buffers before.

@@ -14,13 +14,13 @@ pub struct WorkerSlot {
     pub database: AtomicU32,
     /// The worker there.
     pub station: Station,
-    /// Whether that worker has reached the database.
+    /// True if that worker has reached the database.
     pub connected: AtomicBool,
-    /// Whether it has nothing to do.
+    /// True if it has nothing to do.
     pub idle: AtomicBool,
-    /// Whether it has served something, or found nothing to be served.
+    /// True if it has served something, or found nothing to be served.
     pub served: AtomicBool,
-    /// Whether it had to give up what it was doing, as others waited.
+    /// True if it had to give up what it was doing, as others waited.
     pub cut: AtomicBool,
     /// The SQLSTATE of the error that ended it, packed as the server has it; 0: none that is known.
     pub failure: AtomicI32,
@@ -29,7 +29,7 @@ pub struct WorkerSlot {
 }
 
 impl WorkerSlot {
-    /// Whether it is given out for this database; 0: whether it is free.
+    /// Returns whether it is given out for this database; 0: whether it is free.
     pub fn is_for(&self, database: u32) -> bool {
         self.database.load(Ordering::Acquire) == database
     }
@@ -40,7 +40,7 @@ impl WorkerSlot {
         self.station.wake();
     }
 
-    /// Whether the worker there is to leave.
+    /// Returns whether the worker there is to leave.
     pub fn is_dismissed(&self) -> bool {
         self.leaves_by.load(Ordering::Acquire) != 0
     }

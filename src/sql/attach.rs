@@ -84,7 +84,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once(row))
     }
 
-    /// Whether this server gives ids: whether the library was loaded when it started.
+    /// Returns whether this server gives ids: whether the library was loaded when it started.
     #[pg_extern(stable, parallel_safe)]
     fn is_preloaded() -> bool {
         generator::shared().is_some()

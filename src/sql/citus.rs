@@ -28,7 +28,7 @@ mod snowflake_ids_internal {
         registry::this().map(|this| this.identity)
     }
 
-    /// How often the server that this database is on was promoted, or set back.
+    /// Returns the number of times that the server that this database is on was promoted, or set back.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_timeline() -> Option<i64> {
         registry::this().map(|this| this.timeline.into())
@@ -44,14 +44,14 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// Whether the caller has begun the transaction, and may roll it back.
+    /// Returns whether the caller has begun the transaction, and may roll it back.
     #[pg_extern(volatile, parallel_unsafe)]
     fn in_transaction_block() -> bool {
         transaction::is_block()
     }
 
-    /// Whether this database may join in a transaction that another session may commit: then the worker id stays where it is
-    /// leased from, and must not be another database's.
+    /// Returns whether this database may join in a transaction that another session may commit: then the worker id
+    /// stays where it is leased from, and must not be another database's.
     #[pg_extern(volatile, parallel_unsafe)]
     fn citus_may_join() -> bool {
         let leases = shared().and_then(|shared| shared.counts.registry());

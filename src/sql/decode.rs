@@ -29,7 +29,7 @@ macro_rules! with_and_without_layout {
 pub(super) use with_and_without_layout;
 
 with_and_without_layout! {
-    /// When an id was generated: the beginning of its tick.
+    /// Time at which an id was generated: the beginning of its tick.
     "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> TimestampWithTimeZone = timestamp
 }
 with_and_without_layout! {
@@ -58,7 +58,7 @@ with_and_without_layout! {
 }
 
 with_and_without_layout! {
-    /// How many ids an interval spans, for tools that partition by ranges of numbers.
+    /// Number of ids an interval spans, for tools that partition by ranges of numbers.
     "snowflake_interval" interval_of interval_of_layout (span: Interval) -> i64 = ids_in
 }
 

@@ -32,7 +32,7 @@ fn snowflake_nextvals_of_generator(
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
-/// How many ids a call is to give.
+/// Returns the number of ids a call is to give.
 pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     if (1..=MAX_COUNT).contains(&count) {
         return Ok(count.unsigned_abs());

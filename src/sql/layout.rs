@@ -51,7 +51,7 @@ pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     }
 }
 
-/// Whether there is no such generator.
+/// Returns whether there is no such generator.
 const fn is_no_name(error: &NamedError) -> bool {
     use NamedError::{ControlName, LongName, NoName, Unknown};
     matches!(error, Unknown { .. } | NoName | LongName { .. } | ControlName)

@@ -212,7 +212,7 @@ mod snowflake_ids_internal {
         if unregistered.map_err(|error| spi(&error))? { Err(report(&Unregistered)) } else { Ok(()) }
     }
 
-    /// Whether the transaction has changed tags.
+    /// Returns whether the transaction has changed tags.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_is_busy() -> bool {
         !(own::is_empty() && seeded::is_empty())

@@ -73,13 +73,14 @@ mod snowflake_ids_internal {
     /// In bytes: some thousand bytes for each tag of a thousand, and what else there is.
     const LONGEST_REPORT: usize = 64 << 20;
 
-    /// Whether the process that starts the workers for tags is there.
+    /// Returns whether the process that starts the workers for tags is there.
     #[pg_extern(volatile, parallel_safe)]
     fn launcher_runs() -> bool {
         segments().is_some_and(|segments| segments.launcher.is_manned())
     }
 
-    /// How many calls for ids failed since the server's start: for want of a worker id or of a number of their tag, or by the clock.
+    /// Returns the number of calls for ids that failed since the server's start: for want of a worker id or of a number of
+    /// their tag, or by the clock.
     #[pg_extern(volatile, parallel_safe)]
     fn failed_calls() -> i64 {
         shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())

@@ -252,8 +252,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         random::token()
     }
 
-    /// Whether a row that was written last by this cluster, on this timeline, may lag behind what a former primary of this
-    /// cluster has reserved.
+    /// Returns whether a row that was written last by this cluster, on this timeline, may lag behind what a former
+    /// primary of this cluster has reserved.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
         let written = Writer { cluster: system_identifier, timeline };

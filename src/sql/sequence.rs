@@ -39,7 +39,7 @@ mod snowflake_ids_internal {
         Ok(own(of)?.as_owner(|| sequence::setval(of, value, is_called)))
     }
 
-    /// Whether a sequence stands at its end, as one that is bound does.
+    /// Returns whether a sequence stands at its end, as one that is bound does.
     #[pg_extern(stable, parallel_safe, strict)]
     fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
         known::stands_at_end(of)

@@ -293,7 +293,7 @@ mod snowflake_ids {
         own.run(&REVOKE, [role, listed(privileges.as_ref())?.into()])
     }
 
-    /// Whether the current role has a privilege on a series; of several, any.
+    /// Returns whether the current role has a privilege on a series; of several, any.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let wanted = listed(Some(&privilege))?;

@@ -121,7 +121,7 @@ mod snowflake_ids {
         )))
     }
 
-    /// Whether there are ids, and if not, why.
+    /// Returns whether there are ids, and if not, why.
     fn state(shared: &Shared, snapshot: &Snapshot) -> String {
         if server::in_recovery() {
             return "in recovery".into();

@@ -179,7 +179,7 @@ mod snowflake_ids {
         tag.run(&REVOKE, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
-    /// Whether the current role has a privilege on a segment tag; of several, any.
+    /// Returns whether the current role has a privilege on a segment tag; of several, any.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let tag = tags::checked(tag.0).map_err(SegmentError::BadTag)?;

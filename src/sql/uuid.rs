@@ -36,7 +36,7 @@ with_and_without_layout! {
     "snowflake_worker_id" worker_id_of_uuid worker_id_of_uuid_and_layout (id: Uuid) -> i32 = worker_id_in
 }
 
-/// When an id or a UUID was generated.
+/// Returns the time at which an id or a UUID was generated.
 #[pg_extern(name = "snowflake_timestamp", stable, strict, parallel_safe)]
 fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport> {
     match read(&id)? {

@@ -39,12 +39,13 @@ static AUTHINFO: Statement = Statement::new(
     &[INT4OID],
 );
 
-/// Whether this database is a worker's. Ids from its own tables would be those of others.
+/// Returns whether this database is a worker's. Ids from its own tables would be those of others.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is_there() && is(&IS_WORKER)?)
 }
 
-/// Whether this database has the extension Citus. Only within a transaction; costs a look at what the process keeps of the catalog.
+/// Returns whether this database has the extension Citus. Only within a transaction; costs a look at what the process
+/// keeps of the catalog.
 pub fn is_there() -> bool {
     catalog::has_system_table(c"pg_dist_local_group")
 }

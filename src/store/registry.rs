@@ -158,12 +158,12 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> 
     Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
 }
 
-/// Whether the ids of this database come from registries on other servers.
+/// Returns whether the ids of this database come from registries on other servers.
 pub fn in_use() -> Result<bool, SpiError> {
     Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
 }
 
-/// Whether this registry is one of them.
+/// Returns whether this registry is one of them.
 pub fn is_used(identity: &str) -> Result<bool, SpiError> {
     Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
 }

@@ -23,7 +23,7 @@ pub enum Binding {
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,
-    /// Whether the sequence was seen at its end when the row was written, or since. Else it has to be looked at.
+    /// True if the sequence was seen at its end when the row was written, or since. Else it has to be looked at.
     pub is_checked: bool,
 }
 
@@ -43,7 +43,8 @@ impl Bound {
     }
 }
 
-/// Whether it has a row. Where it is locked this waits for as long as any statement does, or not at all. Only within a transaction.
+/// Returns whether it has a row. Where it is locked this waits for as long as any statement does, or not at all. Only
+/// within a transaction.
 pub fn is_any(waits: bool) -> Result<bool, Unseen> {
     rows::is_any(&SEQUENCE_BINDING, waits)
 }

@@ -15,7 +15,8 @@ use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
 use std::ffi::CString;
 
-/// Whether a role may do this with the counters of a series; also where they are not there, as another error tells of that.
+/// Returns whether a role may do this with the counters of a series; also where they are not there, as another error
+/// tells of that.
 pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
     let privilege = match action {
         Action::Take | Action::Own => pg_sys::ACL_INSERT,

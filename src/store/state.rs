@@ -45,7 +45,7 @@ pub fn sync_directory() -> io::Result<()> {
     durable::sync_folder(".")
 }
 
-/// Whether there is a witness.
+/// Returns whether there is a witness.
 pub fn is_witnessed() -> io::Result<bool> {
     Path::new(WITNESS).try_exists()
 }

@@ -112,7 +112,8 @@ static OTHERS: Statement = Statement::new(
     &[TIMESTAMPTZOID, INT8OID, INT8OID],
 );
 
-/// Whether some server has a lease of a worker id, or had one that has not ended, but for the one with these tokens.
+/// Returns whether some server has a lease of a worker id, or had one that has not ended, but for the one with these
+/// tokens.
 pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiError> {
     Ok(OTHERS.first(&[stamp(now).into(), own[0].into(), own[1].into()], |_| Ok(()))?.is_some())
 }
@@ -251,7 +252,7 @@ impl WorkerRows for Rows {
     }
 }
 
-/// Whether the table is of a version that has the column for it.
+/// Returns whether the table is of a version that has the column for it.
 fn notes_former() -> bool {
     WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }

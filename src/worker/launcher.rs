@@ -17,9 +17,9 @@ use pool::Pool;
 use samples::Samples;
 use std::time::{Duration, Instant};
 
-/// How often it looks around unasked.
+/// Interval at which it looks around unasked.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
-/// How often at most it looks at all tags, however often it is called.
+/// Shortest interval at which it looks at all tags, however often it is called.
 const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 
 /// Runs until the server stops.
@@ -56,7 +56,7 @@ struct Launcher {
     segments: &'static Segments,
     /// The refill workers.
     pool: Pool,
-    /// When it looked at all tags last.
+    /// Time at which it looked at all tags last.
     looked: Option<Instant>,
     /// The high-water mark of snowflake ids.
     marks: MarkKeeper,

@@ -5,7 +5,7 @@ use crate::pg::wait::Event;
 use crate::pg::worker;
 use std::time::Duration;
 
-/// How long a worker stays in a database without work.
+/// Time that a worker stays in a database without work.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sleeps where there is nothing to do since `last_work`, by uptime; whether the worker is to look again, or to leave.

@@ -111,7 +111,7 @@ impl Block {
         renewed
     }
 
-    /// Whether all that may be handed out was taken, and no more than a span of it without a look at the clock.
+    /// Returns whether all that may be handed out was taken, and no more than a span of it without a look at the clock.
     fn is_within_end(&self) -> bool {
         let [next, until, end] =
             [&self.next, &self.until, &self.end].map(|place| place.load(Ordering::Relaxed));

@@ -6,7 +6,7 @@ use crate::generator::rules::ClockRollback;
 use crate::ids::layout::TickError;
 use std::time::Duration;
 
-/// Why ids run ahead of the clock.
+/// Reason why ids run ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The clock was stepped back and is not yet where it was.
@@ -40,7 +40,7 @@ impl Drift {
     }
 }
 
-/// Why a generator gave nothing.
+/// Reason why a generator gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratorError {
     /// Too far ahead of the clock.

@@ -27,7 +27,7 @@ pub struct GeneratorRow<'a> {
     pub remainder: Option<i32>,
     /// Where the sequence of a fresh tick starts; None: as the setting says.
     pub sequence_start: Option<&'a str>,
-    /// How many ids a session takes at once; None: as the setting says.
+    /// Number of ids a session takes at once; None: as the setting says.
     pub cache: Option<i32>,
 }
 
@@ -40,7 +40,7 @@ pub struct Named {
     pub shard: Option<Shard>,
     /// Where the sequence of a fresh tick starts; None: as the setting says.
     pub sequence_start: Option<SequenceStart>,
-    /// How many ids a session takes at once; None: as the setting says.
+    /// Number of ids a session takes at once; None: as the setting says.
     pub cache: Option<NonZeroU32>,
 }
 
@@ -78,7 +78,7 @@ impl Named {
     }
 }
 
-/// Whether bytes of so many characters can be a name.
+/// Returns whether bytes of so many characters can be a name.
 ///
 /// # Errors
 /// [`NamedError`].

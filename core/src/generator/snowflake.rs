@@ -151,7 +151,7 @@ impl Generator {
         self.era.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether all that was issued lies below the high-water mark. For the one caller that changes the mark.
+    /// Returns whether all that was issued lies below the high-water mark. For the one caller that changes the mark.
     fn keeps_below_limit(&self) -> bool {
         let next = self.next.load(Ordering::Acquire);
         next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
@@ -188,7 +188,7 @@ impl Generator {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
     }
 
-    /// Whether a term has begun and not ended.
+    /// Returns whether a term has begun and not ended.
     pub fn is_open(&self) -> bool {
         self.term.load(Ordering::Acquire) & 1 == 0
     }
@@ -360,7 +360,7 @@ impl Generator {
         rules.drift_end(layout, at).min(Position(self.limit.load(Ordering::Relaxed)))
     }
 
-    /// Why position `from` may not be issued at `at`.
+    /// Returns the reason why position `from` may not be issued at `at`.
     #[cold]
     fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: Position) -> GeneratorError {
         if from.0 != CLOSED && from >= layout.end_position() {
@@ -382,7 +382,7 @@ impl Generator {
         GeneratorError::Drift(Drift { cause, ahead, max_drift })
     }
 
-    /// Whether a position taken earlier may be handed out now: whether it is still within the drift, and the
+    /// Returns whether a position taken earlier may be handed out now: whether it is still within the drift, and the
     /// clock within the layout.
     pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: Position) -> bool {
         let at = clock.now();

@@ -19,7 +19,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether it is of this worker, under whatever rollback value.
+    /// Returns whether it is of this worker, under whatever rollback value.
     pub fn is_of(self, datacenter: u32, worker: u32) -> bool {
         (self.datacenter, self.worker) == (datacenter, worker)
     }
@@ -42,7 +42,7 @@ pub struct Decoded {
     pub sequence: u32,
 }
 
-/// Why an id can't be made or taken apart.
+/// Reason why an id can't be made or taken apart.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
@@ -154,7 +154,7 @@ impl Layout {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
     }
 
-    /// How many ids a length of time in microseconds spans: how far apart the smallest ids of two ticks are.
+    /// Returns the number of ids a length of time in microseconds spans: how far apart the smallest ids of two ticks are.
     ///
     /// # Errors
     /// [`IdError::Span`].

@@ -43,7 +43,7 @@ impl PositionRange {
     /// One that has none.
     pub const EMPTY: Self = Self { from: Position::ZERO, to: Position::ZERO };
 
-    /// How many positions there are.
+    /// Returns the number of positions there are.
     pub const fn count(self) -> u64 {
         self.to.0 - self.from.0
     }

@@ -15,8 +15,8 @@ use strength_reduce::StrengthReducedU64;
 /// The largest modulus: a step scans as many positions for an id, and more.
 pub const MAX_MODULUS: u32 = 65_536;
 
-/// How many times the modulus one step looks at positions for one that fits. That none of them does is as likely as
-/// 64 zeros in a row.
+/// Number of times the modulus one step looks at positions for one that fits. That none of them does is as likely as 64
+/// zeros in a row.
 pub const SCANNED_MODULI: u64 = 64;
 
 /// One of `modulus` shards: that of the ids whose hash is `remainder` modulo that.
@@ -42,7 +42,7 @@ impl Shard {
         Ok(Self { modulus: StrengthReducedU64::new(modulus), remainder })
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards there are.
     pub fn modulus(&self) -> u64 {
         self.modulus.get()
     }
@@ -52,12 +52,12 @@ impl Shard {
         self.remainder
     }
 
-    /// Whether every id fits.
+    /// Returns whether every id fits.
     pub fn is_whole(&self) -> bool {
         self.modulus() == 1
     }
 
-    /// Whether a tick of the layout has an id for each shard, on average.
+    /// Returns whether a tick of the layout has an id for each shard, on average.
     ///
     /// # Errors
     /// [`ShardError::Room`]
@@ -69,13 +69,13 @@ impl Shard {
         Ok(())
     }
 
-    /// Whether an id is this shard's.
+    /// Returns whether an id is this shard's.
     #[inline]
     pub fn fits(&self, id: i64) -> bool {
         partition_hash(id) % self.modulus == self.remainder
     }
 
-    /// Whether the id at a position is this shard's.
+    /// Returns whether the id at a position is this shard's.
     #[inline]
     pub fn fits_at(&self, layout: &Layout, node_bits: NodeBits, position: Position) -> bool {
         self.fits(layout.id(position, node_bits).cast_signed())
@@ -98,7 +98,7 @@ impl Shard {
         Position(from.0.saturating_add(self.modulus().saturating_mul(SCANNED_MODULI)))
     }
 
-    /// How many positions hold so many ids of this shard on average, the first of them being one.
+    /// Returns the number of positions that hold so many ids of this shard on average, the first of them being one.
     pub(crate) fn span(&self, ids: u32) -> u64 {
         u64::from(ids).saturating_sub(1).saturating_mul(self.modulus()).saturating_add(1)
     }

@@ -40,7 +40,7 @@ const MAX_MILLIS: u64 = (1 << 48) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// Why a UUID can't be made or taken apart.
+/// Reason why a UUID can't be made or taken apart.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {
@@ -235,7 +235,7 @@ impl Layout {
         self.tick(if at <= self.epoch() { self.epoch() } else { at.plus_micros(self.unit() - 1) })
     }
 
-    /// How many bits are left to fill up.
+    /// Returns the number of bits that are left to fill up.
     #[inline]
     fn filled_bits(&self) -> u32 {
         // The largest number of a tick in its millisecond.

@@ -19,7 +19,7 @@ const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
 /// The highest number that a column takes.
 const MOST: u32 = i32::MAX.cast_unsigned();
 
-/// Why a question is not answered.
+/// Reason why a question is not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// It is no question.
@@ -81,7 +81,7 @@ impl Request {
         request.map(|request| request.check().map(|()| request)).transpose()
     }
 
-    /// Whether it is within the bounds that every server keeps to.
+    /// Returns whether it is within the bounds that every server keeps to.
     ///
     /// # Errors
     /// [`RequestError::OutOfBounds`].

@@ -6,9 +6,9 @@ use std::time::Duration;
 /// By what way a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Whether it may move tags up, and list them.
+    /// True if it may move tags up, and list them.
     pub may_take_over: bool,
-    /// Whether it is part of a transaction that is ended by the server that sent it.
+    /// True if it is part of a transaction that is ended by the server that sent it.
     pub in_block: bool,
 }
 

@@ -11,7 +11,7 @@ pub const COORDINATOR: &str = "citus_coordinator";
 /// The state of a server that nothing keeps from giving ids, and that gave none yet.
 pub const IDLE: &str = "idle";
 
-/// Why a server knows no coordinator.
+/// Reason why a server knows no coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCoordinatorError {
     /// It is the coordinator itself, or belongs to no cluster.
@@ -97,13 +97,13 @@ pub struct ClusterNode {
     pub node_port: i32,
     /// Which group it is in; the coordinator in 0.
     pub group_id: i32,
-    /// Whether Citus uses it.
+    /// True if Citus uses it.
     pub is_active: bool,
     /// The version of the extension that it has; empty where it has none. None where it gave no answer.
     pub version: Option<String>,
     /// What it says of itself, in JSON.
     pub report: Option<String>,
-    /// Why it says nothing.
+    /// Reason why it says nothing.
     pub error: Option<String>,
 }
 
@@ -150,7 +150,7 @@ pub struct ClusterReport {
 pub struct Failure {
     /// What the node calls it.
     pub server: String,
-    /// When that was.
+    /// Time at which that was.
     pub at: Option<String>,
     /// Why.
     pub error: Option<String>,
@@ -243,7 +243,7 @@ pub enum ClusterProblem {
     Failing {
         /// What it calls the registry.
         server: String,
-        /// When it asked.
+        /// Time at which it asked.
         at: String,
         /// Why.
         error: String,
@@ -312,7 +312,7 @@ impl ClusterProblem {
         }
     }
 
-    /// Whether it may go away by itself: a server that has just joined has its former worker id for a moment.
+    /// Returns whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Without(_) | Self::Shared { .. } | Self::Elsewhere(_) | Self::Failing { .. })
     }
@@ -364,7 +364,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     nodes.into_iter().map(judged).collect()
 }
 
-/// Whether the coordinator is a former primary, by what nodes have seen of it.
+/// Returns whether the coordinator is a former primary, by what nodes have seen of it.
 fn former<'n>(
     coordinator: &ClusterReport,
     nodes: impl Iterator<Item = (&'n ClusterNode, &'n ClusterReport)>,

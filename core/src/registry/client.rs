@@ -9,7 +9,7 @@ use crate::registry::wire::{self, Request, RequestBody, Response, ResponseBody};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long the row of a tag, or of a key, is waited for: as long as many servers may need that want the same at once.
+/// Time that the row of a tag, or of a key, is waited for: as long as many servers may need that want the same at once.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's options for a registry.
@@ -46,7 +46,7 @@ pub trait Network: Clone {
     fn options(&self, server: &str) -> Result<Options, RegistryError>;
     /// Connects to a host, within this time.
     fn open(&self, host: &Options, limit: Duration) -> Result<Self::Connection, ConnectionError>;
-    /// Whether nothing is known against a connection.
+    /// Returns whether nothing is known against a connection.
     fn is_good(&self, connection: &mut Self::Connection) -> bool;
     /// Runs a statement with one argument, and gives its result.
     fn run(

@@ -25,7 +25,7 @@ impl Explain for Unregistered {
     }
 }
 
-/// Why a statement on another server has no result.
+/// Reason why a statement on another server has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionError {
     /// There is no connection; libpq's words.
@@ -55,7 +55,7 @@ pub enum ConnectionError {
     },
 }
 
-/// Why there is no response.
+/// Reason why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryError {
     /// The connection, or the statement, failed.
@@ -131,13 +131,13 @@ impl RegistryError {
         Self::Garbled("it answers another question".to_owned())
     }
 
-    /// Whether another attempt may succeed at once: rows were locked.
+    /// Returns whether another attempt may succeed at once: rows were locked.
     pub fn is_conflict(&self) -> bool {
         const CONFLICTS: [&[u8; 5]; 3] = [b"55P03", b"40001", b"40P01"];
         matches!(self, Self::Failed(ConnectionError::Refused { code, .. }) if CONFLICTS.contains(&code))
     }
 
-    /// Whether it is one tag that cannot be served: the statement failed, and not for what the registry is.
+    /// Returns whether it is one tag that cannot be served: the statement failed, and not for what the registry is.
     pub fn is_of_tag(&self) -> bool {
         const OF_REGISTRY: [&[u8]; 9] = [b"08", b"25", b"28", b"3D", b"3F", b"42", b"53", b"55", b"57"];
         match self {
@@ -148,7 +148,7 @@ impl RegistryError {
         }
     }
 
-    /// Whether nothing was done there for certain: it was not reached, or has rolled back.
+    /// Returns whether nothing was done there for certain: it was not reached, or has rolled back.
     pub fn is_undone(&self) -> bool {
         match self {
             Self::Failed(
@@ -176,7 +176,7 @@ impl RegistryError {
         }
     }
 
-    /// Whether another host of the same server may do better.
+    /// Returns whether another host of the same server may do better.
     pub fn is_of_host(&self) -> bool {
         match self {
             Self::Failed(ConnectionError::Refused { code, .. }) => code == b"25006",

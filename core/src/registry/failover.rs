@@ -13,9 +13,9 @@ pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from
 /// What is known of a registry. Times are of any clock that only goes forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// How often it failed since it answered last.
+    /// Number of times that it failed since it answered last.
     pub failures: u32,
-    /// When it failed last.
+    /// Time at which it failed last.
     pub failed_at: Duration,
 }
 
@@ -48,7 +48,7 @@ pub fn until_due(all: &[Health], now: Duration, waited_for: bool) -> Option<Dura
     failing.map(|health| due_at(*health, waited_for).saturating_sub(now)).min()
 }
 
-/// Whether one that failed is to be asked again by now, though no call needs ids of it.
+/// Returns whether one that failed is to be asked again by now, though no call needs ids of it.
 pub fn is_to_be_probed(health: Health, now: Duration) -> bool {
     !health.is_well() && is_due(health, now, false)
 }

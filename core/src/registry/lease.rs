@@ -47,7 +47,7 @@ pub struct Origin {
     pub server: String,
 }
 
-/// How many worker ids a layout has; of very many, those that fit the registry's column.
+/// Returns the number of worker ids a layout has; of very many, those that fit the registry's column.
 pub fn capacity(layout: &Layout) -> u32 {
     const MOST: u32 = i32::MAX.cast_unsigned();
     u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
@@ -80,12 +80,12 @@ impl Lease {
         Self { datacenter, worker, token, start, since, expiry, origin }
     }
 
-    /// Whether it is one, and no registry knows of it.
+    /// Returns whether it is one, and no registry knows of it.
     pub fn is_chosen(&self) -> bool {
         self.expiry == Self::NO_END
     }
 
-    /// Whether a node is this one's worker.
+    /// Returns whether a node is this one's worker.
     pub fn is_of(&self, node: Node) -> bool {
         node.is_of(self.datacenter, self.worker)
     }
@@ -139,12 +139,12 @@ pub struct LeaseRow {
     pub token: Option<i64>,
     /// Below which its holder may issue.
     pub expiry: UnixMicros,
-    /// When the holder took it: the expiry of the one before had passed then.
+    /// Time at which the holder took it: the expiry of the one before had passed then.
     pub leased: UnixMicros,
 }
 
 impl LeaseRow {
-    /// Whether another may have it: its expiry has passed, so that a server that takes it starts in the present.
+    /// Returns whether another may have it: its expiry has passed, so that a server that takes it starts in the present.
     pub fn is_free(&self, now: UnixMicros) -> bool {
         self.expiry <= now
     }
@@ -185,7 +185,7 @@ pub struct Search<'a> {
     pub except: &'a [u32],
     /// Where to begin.
     pub preferred: Preferred,
-    /// How many worker ids there are, from 0 on; not 0.
+    /// Number of worker ids there are, from 0 on; not 0.
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
@@ -311,7 +311,7 @@ pub struct Preferred {
     /// Into how many shares worker ids are divided, 1 or more: those that leave the remainder of `worker` when divided by
     /// this come before all others. So a share is the same however many worker ids there are.
     pub shares: u32,
-    /// Whether others are not for this server.
+    /// True if others are not for this server.
     pub only: bool,
     /// Those from one on and before another that come before all others: `worker` is one of them.
     #[serde(default)]
@@ -408,7 +408,7 @@ pub enum Skew {
     Registry {
         /// By so much.
         by: Duration,
-        /// Whether ours is ahead.
+        /// True if ours is ahead.
         is_ahead: bool,
         /// What it may differ by.
         max: Duration,

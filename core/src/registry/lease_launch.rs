@@ -31,7 +31,7 @@ pub trait Databases {
     /// All that can be connected to.
     fn all(&self) -> Vec<u32>;
 
-    /// Whether this one can be used still.
+    /// Returns whether this one can be used still.
     fn may_be_used(&self, database: u32) -> bool;
 }
 
@@ -109,7 +109,7 @@ pub enum Use {
 /// How a lease worker has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Whether it had reached its database.
+    /// True if it had reached its database.
     pub arrived: bool,
     /// What the database is, if it has looked.
     pub found: Option<Use>,
@@ -151,12 +151,12 @@ pub struct Launch {
     found: Option<Known>,
     /// When to start a worker again after one could not be started or did not get through, and the pause before that.
     refused: Option<(Duration, Duration)>,
-    /// Whether there was no place for a worker when one was to be started.
+    /// True if there was no place for a worker when one was to be started.
     short: bool,
 }
 
 impl Launch {
-    /// Whether a lease worker waits for a place among the server's workers.
+    /// Returns whether a lease worker waits for a place among the server's workers.
     pub fn is_short(&self) -> bool {
         self.short
     }

@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 use worker::{LeaseStep, StepError};
 
-/// How often it tries again where rows are locked, or what it saw has changed.
+/// Number of times that it tries again where rows are locked, or what it saw has changed.
 const ATTEMPTS: usize = 4;
 
 /// What came of a round.
@@ -229,7 +229,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         Some(Origin { identity: other.seen.identity.clone(), server: other.server.clone() })
     }
 
-    /// Whether a lease is of the registry in use.
+    /// Returns whether a lease is of the registry in use.
     fn is_of_registry(&self, lease: &Lease) -> bool {
         is_of(lease, self.other.as_ref())
     }
@@ -241,7 +241,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 }
 
-/// Whether a lease is of this registry on another server; None: of one of the server's own.
+/// Returns whether a lease is of this registry on another server; None: of one of the server's own.
 fn is_of(lease: &Lease, other: Option<&Other>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == other.map(|other| &other.seen.identity)
 }

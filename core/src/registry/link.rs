@@ -50,7 +50,7 @@ pub trait RegistryNotes {
     fn failed(&self, complaint: &Complaint);
     /// Notes what is wrong with what it answers.
     fn complain(&self, complaint: &Complaint);
-    /// Whether something else was wrong with it before.
+    /// Returns whether something else was wrong with it before.
     fn is_news(&self, complaint: &Complaint) -> bool;
     /// Notes that there is nothing wrong with what it answers.
     fn be_content(&self);

@@ -39,7 +39,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Whether this is the registry that was seen before, as it was or after a promotion.
+    /// Returns whether this is the registry that was seen before, as it was or after a promotion.
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
         if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
@@ -51,7 +51,7 @@ impl Registry {
     }
 }
 
-/// Why a registry is not the one that was seen before.
+/// Reason why a registry is not the one that was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stranger {
     /// It is another one, or was restored from a dump.
@@ -72,7 +72,7 @@ pub struct Request {
     pub version: u32,
     /// Which registry is meant; None where any will do.
     pub registry: Option<Registry>,
-    /// How long rows that are locked are waited for: less than the answer is.
+    /// Time that rows that are locked are waited for: less than the answer is.
     pub timeout: Duration,
     /// What is asked.
     pub ask: RequestBody,
@@ -142,9 +142,9 @@ pub struct ReceivedTag {
 pub struct ReserveRequest {
     /// The tag.
     pub tag: String,
-    /// Whether it is to be made if there is none.
+    /// True if it is to be made if there is none.
     pub create: bool,
-    /// How many ids, and on which terms.
+    /// Number of ids, and their terms.
     pub wish: Wish,
 }
 
@@ -177,8 +177,8 @@ pub struct LeaseRequest {
     /// Worker ids that can't be used now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// How many worker ids there are, from 0 on: those that the layout has, or fewer where the server issues in another one
-    /// that has no room for all of them.
+    /// Number of worker ids there are, from 0 on: those that the layout has, or fewer where the server issues in
+    /// another one that has no room for all of them.
     pub capacity: u32,
     /// Where to begin to look for one; None: where the registry has it.
     pub preferred: Option<Preferred>,
@@ -190,7 +190,7 @@ pub struct LeaseRequest {
     /// Worker ids that the registry's own server has without a row here. It is that server which knows.
     #[serde(skip)]
     pub taken: Vec<u32>,
-    /// How long leases of a former registry last at most, as this registry's own do.
+    /// Time that leases of a former registry last at most, as this registry's own do.
     #[serde(skip)]
     pub longest: Duration,
 }
@@ -220,7 +220,7 @@ pub enum Leased {
     None(LeaseError),
 }
 
-/// Why there is none.
+/// Reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseError {
     /// What is wrong,
@@ -319,13 +319,13 @@ pub enum NoSeries {
 }
 
 impl RequestBody {
-    /// Whether it moves tags up, or lists them all: what administrators of nodes ask, and workers never.
+    /// Returns whether it moves tags up, or lists them all: what administrators of nodes ask, and workers never.
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
-    /// Whether it may be one of several in a transaction, which the node ends: a node hands all of its tags over, or
-    /// none. The answer to another is good when it is given.
+    /// Returns whether it may be one of several in a transaction, which the node ends: a node hands all of its tags
+    /// over, or none. The answer to another is good when it is given.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })
     }

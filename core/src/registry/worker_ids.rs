@@ -10,18 +10,18 @@ use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
 use std::time::Duration;
 
-/// How many servers may come for a worker id at the same time.
+/// Number of servers that may come for a worker id at the same time.
 const CROWD: usize = 64;
-/// How many holders an error lists.
+/// Number of holders an error lists.
 const LISTED: usize = 20;
-/// How many worker ids one server has at most that are not free yet. It needs one, and another one after a failover, or
-/// whenever its clock is behind.
+/// Number of worker ids that one server has at most that are not free yet. It needs one, and another one after a failover,
+/// or whenever its clock is behind.
 const MAX_HELD: u64 = 64;
 
 /// The rows of worker ids, within one transaction. What is written becomes visible to others, and locks end, when that is
 /// committed.
 pub trait WorkerRows {
-    /// Why a statement failed.
+    /// Reason why a statement failed.
     type Error;
 
     /// The highest worker id of the datacenter, and the latest time that another server told of whose lease has not ended.
@@ -31,7 +31,8 @@ pub trait WorkerRows {
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
 
-    /// How many worker ids of its datacenter this server has that are not free yet, but for those with these tokens.
+    /// Returns the number of worker ids of its datacenter that this server has that are not free yet, but for those with
+    /// these tokens.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
 
     /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
@@ -258,7 +259,7 @@ fn take<R: WorkerRows>(
     Ok(Some(row.expiry))
 }
 
-/// Whether a row has this token, or the entry's, by which it is known if an earlier answer was lost.
+/// Returns whether a row has this token, or the entry's, by which it is known if an earlier answer was lost.
 fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 use std::array;
 use std::time::Duration;
 
-/// How many readings the server keeps. The one that may be being written is passed over.
+/// Number of readings the server keeps. The one that may be being written is passed over.
 pub const PLACES: usize = 362;
 
 /// The counters of a server at one moment. All counts are since its start.
@@ -66,7 +66,7 @@ impl CounterReading {
 /// A ring of readings in shared memory.
 #[derive(Debug)]
 pub struct History<const N: usize = PLACES> {
-    /// How many were ever written.
+    /// Number of samples that were ever written.
     written: AtomicU64,
     places: [[AtomicU64; FIELDS]; N],
 }
@@ -112,8 +112,8 @@ impl<const N: usize> History<N> {
     }
 }
 
-/// How long until the next reading is due: zero where it is now, None where none is wanted. Times are of a clock that cannot be
-/// stepped.
+/// Returns the time until the next reading is due: zero where it is now, None where none is wanted. Times are of a
+/// clock that cannot be stepped.
 pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<Duration> {
     let next = last.map_or(now, |last| last.saturating_add(interval));
     (!interval.is_zero()).then(|| next.saturating_sub(now))

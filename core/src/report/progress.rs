@@ -99,7 +99,7 @@ pub struct Call {
     pub role: u32,
     /// See above.
     pub relation: u32,
-    /// When it began.
+    /// Time at which it began.
     pub began: UnixMicros,
 }
 
@@ -116,7 +116,8 @@ pub struct Progress {
     pub tables_in_all: Option<u64>,
 }
 
-/// How often a reader looks again that met the writer. One that was stopped in the midst of it is not waited for.
+/// Number of times that a reader looks again that met the writer. One that was stopped in the midst of it is not waited
+/// for.
 const ATTEMPTS: u32 = 1_000;
 
 const NONE: u64 = u64::MAX;

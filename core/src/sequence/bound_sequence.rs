@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 /// The largest increment of a bound sequence: a call takes twice as many ids.
 pub const MAX_INCREMENT: u32 = 10_000;
 
-/// Why a sequence gives no number.
+/// Reason why a sequence gives no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BoundSequenceError {
     /// The increment is not one that ids can be given by.
@@ -77,8 +77,8 @@ const fn ids_of(increment: u32) -> u32 {
     if increment == 1 { 1 } else { 2 * increment }
 }
 
-/// Whether setval puts a bound sequence itself at its end, where it stands while it is bound: as `pg_dump` writes it down. What
-/// it is bound to is not meant.
+/// Returns whether setval puts a bound sequence itself at its end, where it stands while it is bound: as `pg_dump`
+/// writes it down. What it is bound to is not meant.
 pub const fn is_fence(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max
 }
@@ -95,13 +95,13 @@ impl Increment {
         fits.map(Self).ok_or(BoundSequenceError::Increment(increment))
     }
 
-    /// Whether a number is one id, and not a block of them.
+    /// Returns whether a number is one id, and not a block of them.
     #[inline]
     pub const fn is_one(self) -> bool {
         self.0 == 1
     }
 
-    /// How many ids in a row a call takes.
+    /// Returns the number of ids in a row a call takes.
     pub fn ids(self) -> NonZeroU32 {
         NonZeroU32::MIN.saturating_add(ids_of(self.0) - 1)
     }
@@ -153,11 +153,11 @@ pub struct BoundRun {
     increment: Increment,
     /// What is there: in a row, and fewer than are wanted.
     ids: Option<Range>,
-    /// How often ids were thrown away that were not in a row.
+    /// Number of times that ids were thrown away that were not in a row.
     broken: u32,
 }
 
-/// How often a call throws ids away that were not in a row.
+/// Number of times that a call throws ids away that were not in a row.
 const MAX_BROKEN: u32 = 1_000;
 
 impl BoundRun {
@@ -166,7 +166,7 @@ impl BoundRun {
         Self { increment, ids: None, broken: 0 }
     }
 
-    /// How many are missing.
+    /// Returns the number of those that are missing.
     pub fn missing(&self) -> NonZeroU32 {
         let there = self.ids.map_or(0, |ids| ids.count);
         NonZeroU32::new(self.increment.ids().get() - there).unwrap_or(NonZeroU32::MIN)

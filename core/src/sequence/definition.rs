@@ -40,7 +40,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Whether a tag can live with these terms.
+    /// Returns whether a tag can live with these terms.
     pub fn check(&self) -> Result<(), DefinitionError> {
         let Self { max_id, start, step, max_step, increment, remainder, max_value } = *self;
         if !(1..=MAX_STEP).contains(&max_step) {
@@ -80,12 +80,12 @@ impl Definition {
         Ok(Range { first, count, increment: self.increment.max(1) })
     }
 
-    /// How many ids there are above a number.
+    /// Returns the number of ids there are above a number.
     pub fn left_after(&self, id: i64) -> u64 {
         self.first_after(id).map_or(0, |first| self.count_from(first))
     }
 
-    /// How many ids there are from an id on, itself included.
+    /// Returns the number of ids there are from an id on, itself included.
     fn count_from(&self, first: i64) -> u64 {
         (self.max_value.abs_diff(first) / self.increment.max(1).unsigned_abs()).saturating_add(1)
     }
@@ -134,13 +134,13 @@ impl Range {
         self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
     }
 
-    /// Whether each of its ids is one: whether the last one fits into a bigint.
+    /// Returns whether each of its ids is one: whether the last one fits into a bigint.
     pub(crate) fn is_representable(&self) -> bool {
         let steps = i64::from(self.count.saturating_sub(1));
         self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()
     }
 
-    /// Whether another range goes on where this one ends, in the same steps.
+    /// Returns whether another range goes on where this one ends, in the same steps.
     pub const fn is_followed_by(&self, next: &Self) -> bool {
         self.increment == next.increment && self.at(self.count) == next.first
     }
@@ -151,7 +151,7 @@ impl Range {
     }
 }
 
-/// Whether a tag may have this many characters.
+/// Returns whether a tag may have this many characters.
 ///
 /// # Errors
 /// [`TagError`] for none and for more than [`MAX_TAG_CHARS`].
@@ -163,7 +163,7 @@ pub const fn check_tag(chars: usize) -> Result<(), TagError> {
     }
 }
 
-/// How long `left` ids last at the pace of `issued` ids in `over`, to the microsecond. None without a pace
+/// Returns the time that `left` ids last at the pace of `issued` ids in `over`, to the microsecond. None without a pace
 /// to go by, and beyond 10,000 years.
 pub fn forecast(left: u64, issued: u64, over: Duration) -> Option<Duration> {
     let over = Some(over.as_micros()).filter(|over| *over > 0)?;

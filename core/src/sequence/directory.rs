@@ -83,22 +83,22 @@ impl<'m> Directory<'m> {
         Self { shares: Shares::new(shares), ..self }
     }
 
-    /// How many places each database has, where that is counted.
+    /// Returns the number of places each database has, where that is counted.
     pub fn shares(&self) -> &Shares<'m> {
         &self.shares
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys there are.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds no tag.
+    /// Returns whether it holds no tag.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether every place is taken.
+    /// Returns whether every place is taken.
     pub fn is_full(&self) -> bool {
         self.free == NOWHERE
     }

@@ -27,7 +27,7 @@ impl<'m> Index<'m> {
         Self(memory)
     }
 
-    /// How many places it serves: from 0 to one less than this.
+    /// Returns the number of places it serves: from 0 to one less than this.
     pub const fn serves(&self) -> usize {
         self.0.len() / 2
     }

@@ -32,10 +32,10 @@ pub enum Change {
 
 /// The rows of tags, as the transaction sees them, and their places in shared memory.
 pub trait OwnHost<T> {
-    /// Why a statement failed.
+    /// Reason why a statement failed.
     type Error;
 
-    /// Whether the table that holds the tag's row is there still.
+    /// Returns whether the table that holds the tag's row is there still.
     fn is_there(&self, tag: &T) -> bool;
     /// Reads and locks a tag's row; None where there is none.
     fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
@@ -58,7 +58,7 @@ pub trait OwnHost<T> {
     fn write_format(&self, tag: &T, format: &str);
 }
 
-/// Why there is no next id.
+/// Reason why there is no next id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnError<E> {
     /// There is no such tag any more.
@@ -132,17 +132,18 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
         }
     }
 
-    /// Whether the transaction has changed no tag.
+    /// Returns whether the transaction has changed no tag.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether it has changed this one.
+    /// Returns whether it has changed this one.
     pub fn has(&self, tag: &T) -> bool {
         self.all.contains_key(tag)
     }
 
-    /// Whether its changes leave the ids of a tag that are in the buffers as they are, and it took none from the row.
+    /// Returns whether its changes leave the ids of a tag that are in the buffers as they are, and it took none from
+    /// the row.
     pub fn leaves_buffers(&self, tag: &T) -> bool {
         self.all.get(tag).is_some_and(|own| own.issued.is_none() && own.worst() == Some(Change::Tuned))
     }

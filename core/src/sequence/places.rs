@@ -16,11 +16,11 @@ const FAR: usize = 4_096;
 /// One place, as the hand finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
-    /// Whether calls wait there for ids.
+    /// True if calls wait there for ids.
     pub awaited: bool,
-    /// Whether ids were taken since the hand's last visit.
+    /// True if ids were taken since the hand's last visit.
     pub moved: bool,
-    /// How many places the tags of its database have.
+    /// Number of places the tags of its database have.
     pub places: u32,
 }
 

@@ -114,12 +114,12 @@ impl Privileges {
         Self(self.0 & !less.0)
     }
 
-    /// Whether this is one of them.
+    /// Returns whether this is one of them.
     pub const fn has(self, one: Privilege) -> bool {
         self.0 & one.bit() != 0
     }
 
-    /// Whether one of them is asked about by asking for this action.
+    /// Returns whether one of them is asked about by asking for this action.
     pub const fn names(self, action: Action) -> bool {
         match action {
             Action::Take => self.has(Privilege::Usage),
@@ -129,7 +129,7 @@ impl Privileges {
         }
     }
 
-    /// Whether they allow this.
+    /// Returns whether they allow this.
     pub fn allow(self, action: Action) -> bool {
         action.suffices().iter().any(|one| self.has(*one))
     }

@@ -61,7 +61,7 @@ impl Request {
         }
     }
 
-    /// Whether a caller that was not answered yet wants the tag to be made if there is none. Looked at after
+    /// Returns whether a caller that was not answered yet wants the tag to be made if there is none. Looked at after
     /// [`Request::pending`], it speaks for all up to that ticket.
     pub fn creates(&self) -> bool {
         let answered = self.answered.load(Ordering::Acquire) >> ANSWER_BITS;

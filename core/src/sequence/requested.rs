@@ -11,7 +11,7 @@ pub struct Requested<'a> {
     words: &'a [AtomicU64],
 }
 
-/// How many words hold the bits of so many places.
+/// Returns the number of words that hold the bits of so many places.
 pub const fn words(places: usize) -> usize {
     places.div_ceil(BITS)
 }

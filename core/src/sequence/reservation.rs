@@ -37,9 +37,9 @@ pub struct Wish {
     pub pace: Pace,
     /// The time since then.
     pub lasted: Option<Duration>,
-    /// How long a segment should last.
+    /// Time that a segment should last.
     pub target: Duration,
-    /// Whether a caller had to wait of late.
+    /// True if a caller had to wait of late.
     pub hungry: bool,
     /// The share of a segment, in percent, at which the next is fetched.
     pub prefetch: u8,
@@ -97,8 +97,8 @@ pub struct Writer {
     pub timeline: Option<i32>,
 }
 
-/// Whether a row may lag behind what a former primary has reserved: it was written on an earlier timeline than this cluster
-/// is on now. One of another cluster, as after an upgrade, was here from this one's first timeline on.
+/// Returns whether a row may lag behind what a former primary has reserved: it was written on an earlier timeline than
+/// this cluster is on now. One of another cluster, as after an upgrade, was here from this one's first timeline on.
 pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
     /// The one that a cluster begins with.
     const FIRST: i32 = 1;
@@ -143,7 +143,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Whether all ids that leave this remainder when divided by this increment are of this share.
+    /// Returns whether all ids that leave this remainder when divided by this increment are of this share.
     pub fn holds(self, increment: i64, remainder: i64) -> bool {
         let of = i64::from(self.of.max(1));
         increment > 0 && increment % of == 0 && remainder % of == i64::from(self.index)
@@ -168,7 +168,7 @@ pub enum Outcome {
     Garbled(String),
 }
 
-/// Why a row must not be used.
+/// Reason why a row must not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unfit {
     /// It is behind what was received from it: the registry was set back to an earlier state.
@@ -177,18 +177,18 @@ pub enum Unfit {
         received: i64,
         /// The highest that the row knows of.
         max_id: i64,
-        /// Whether the one received is of a later period.
+        /// True if the one received is of a later period.
         later: bool,
     },
     /// It starts over at other times than the tag that was handed over to it.
     Period {
-        /// Whether it does so at all.
+        /// True if it does so at all.
         dated: bool,
     },
     /// It starts over where the ids that were received from it did not, or the other way round: numbers that were received
     /// would come again.
     Redated {
-        /// Whether it does so now.
+        /// True if it does so now.
         dated: bool,
     },
     /// There is none any more, though ids were received of it: made anew, it would give them to others again.
@@ -321,8 +321,8 @@ impl Reserved {
         (self.supply.period.day, self.supply.range.last())
     }
 
-    /// Whether this can be what was wished for, at the registry's clock and at ours: what another server says is not
-    /// believed blindly.
+    /// Returns whether this can be what was wished for, at the registry's clock and at ours: what another server says
+    /// is not believed blindly.
     pub fn check(&self, wish: &Wish, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
@@ -359,14 +359,14 @@ impl Reserved {
     }
 }
 
-/// How long an answer may take at the end of a period.
+/// Time that an answer may take at the end of a period.
 const MIDNIGHT: Duration = Duration::from_mins(1);
 
 /// How far a period may lie from our clock, and how much longer than a year it may be: clocks differ, and
 /// days begin and end elsewhere than in Greenwich.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Whether a dated period can be the present one.
+/// Returns whether a dated period can be the present one.
 fn is_near(period: Period, now: UnixMicros) -> bool {
     let begins = UnixMicros::of_day(period.day);
     begins <= now.plus(DAY)
@@ -375,7 +375,7 @@ fn is_near(period: Period, now: UnixMicros) -> bool {
         && period.until.since(begins) <= 367 * DAY
 }
 
-/// Whether numbers of a tag that starts over, or does not, can be written so.
+/// Returns whether numbers of a tag that starts over, or does not, can be written so.
 fn is_format(text: &str, dated: bool) -> bool {
     let resets: &[Option<Reset>] = if dated { &Reset::ALL.map(Some) } else { &[None] };
     !text.chars().any(char::is_control) && resets.iter().any(|reset| Format::parse(text, *reset).is_ok())
@@ -424,7 +424,7 @@ impl TagRow {
         })
     }
 
-    /// Whether a transaction that was rolled back may have given some of these ids out.
+    /// Returns whether a transaction that was rolled back may have given some of these ids out.
     fn may_be_out(&self, ids: &Range, floor: Option<Reached>) -> bool {
         floor.is_some_and(|(day, id)| day == self.period.day && id >= ids.first)
     }

@@ -32,7 +32,7 @@ pub struct Segment {
     cursor: CacheLine<AtomicU64>,
     buffers: [Buffer; 2],
     incarnation: CacheLine<AtomicU64>,
-    /// How often the buffers were emptied.
+    /// Number of times that the buffers were emptied.
     clearings: AtomicU64,
 }
 
@@ -42,7 +42,7 @@ pub struct Segment {
 pub struct Stamp {
     /// The incarnation of the place that the buffers belong to; no two tags have the same.
     pub incarnation: u64,
-    /// How often the buffers were emptied, for whatever reason.
+    /// Number of times that the buffers were emptied, for whatever reason.
     pub clearings: u64,
 }
 
@@ -63,7 +63,7 @@ struct Buffer {
     prefetch_at: AtomicU64,
     /// The first day of the period that the ids count in.
     day: AtomicU64,
-    /// When that period ends; [`Period::FOREVER`] for tags without one. Microseconds since 1970.
+    /// Time at which that period ends; [`Period::FOREVER`] for tags without one. Microseconds since 1970.
     until: AtomicU64,
 }
 
@@ -88,7 +88,7 @@ impl Period {
         (self != Self::FOREVER).then_some(self.day)
     }
 
-    /// Whether it is over. The clock is read only for periods that end.
+    /// Returns whether it is over. The clock is read only for periods that end.
     #[inline]
     pub fn is_over(self, clock: &impl Clock) -> bool {
         self.until != Self::FOREVER.until && clock.now().0 >= self.until.0
@@ -113,11 +113,11 @@ pub struct Taken {
     pub range: Range,
     /// The first day of the period that they count in, in days since 1970-01-01.
     pub day: i32,
-    /// Whether this taker is to ask for the next range: exactly one of a range's takers is.
+    /// True if this taker is to ask for the next range: exactly one of a range's takers is.
     pub prefetch: bool,
 }
 
-/// Why a taker got none.
+/// Reason why a taker got none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// Both buffers are used up.
@@ -389,14 +389,14 @@ impl Shelf {
         self.used.checked_sub(1).map(|offset| self.range.at(offset))
     }
 
-    /// How many ids are not yet used.
+    /// Returns the number of ids that are not yet used.
     pub const fn left(&self) -> u32 {
         self.range.count.saturating_sub(self.used)
     }
 }
 
 impl Shelves {
-    /// How many ids are not yet used.
+    /// Returns the number of ids that are not yet used.
     pub fn left(&self) -> u64 {
         [self.current, self.next].into_iter().flatten().map(|shelf| u64::from(shelf.left())).sum()
     }
@@ -406,17 +406,17 @@ impl Shelves {
         [self.current, self.next].into_iter().flatten().map(|shelf| shelf.period.day)
     }
 
-    /// Whether its ids belong to periods that end.
+    /// Returns whether its ids belong to periods that end.
     pub fn is_dated(&self) -> bool {
         [self.current, self.next].into_iter().flatten().any(|shelf| shelf.period != Period::FOREVER)
     }
 
-    /// Whether ids would be refused because their period is over.
+    /// Returns whether ids would be refused because their period is over.
     pub fn is_over(&self, clock: &impl Clock) -> bool {
         [self.current, self.next].into_iter().flatten().any(|shelf| shelf.period.is_over(clock))
     }
 
-    /// Whether a range can be published.
+    /// Returns whether a range can be published.
     pub const fn have_room(&self) -> bool {
         self.next.is_none()
     }

@@ -13,7 +13,7 @@ use crate::sequence::definition::limits::MAX_STEP;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How long a tag is hungry after a caller had to wait for it.
+/// Time that a tag is hungry after a caller had to wait for it.
 pub const HUNGER: Duration = Duration::from_secs(5);
 
 /// The size that a tag's segments have come to.
@@ -53,7 +53,7 @@ impl Bounds {
 }
 
 impl Pace {
-    /// Whether a tag's segments can have come to this.
+    /// Returns whether a tag's segments can have come to this.
     pub fn is_sane(self) -> bool {
         [self.step, self.depth].iter().all(|ids| i64::from(*ids) <= MAX_STEP)
     }
@@ -79,7 +79,7 @@ impl Pace {
         Self { step, depth: depth.clamp(1, bounds.max().div_ceil(step)) }
     }
 
-    /// How many ids to reserve: 1 to the largest segment.
+    /// Returns the number of ids to reserve: 1 to the largest segment.
     pub fn ids(self, bounds: Bounds) -> u32 {
         bounds.clamp(self.step).saturating_mul(self.depth.max(1)).min(bounds.max())
     }

@@ -31,9 +31,9 @@ pub struct StoredRow {
     pub definition: Definition,
     /// The period that is now, by the server's clock and the row's time zone; never one before the row's own.
     pub period: Period,
-    /// Whether the row's own is over.
+    /// True if the row's own is over.
     pub is_over: bool,
-    /// Whether it may lag behind what a former primary has reserved.
+    /// True if it may lag behind what a former primary has reserved.
     pub may_lag: bool,
     /// See [`TagRow`].
     pub format: String,
@@ -56,13 +56,13 @@ impl StoredRow {
 
 /// The table of tags, within a transaction. Each call is a statement.
 pub trait TagRows {
-    /// Why a statement failed.
+    /// Reason why a statement failed.
     type Error;
 
     /// Reads a row and locks it to the end of the transaction; None where there is none, and where another transaction has it
     /// locked that is not waited for.
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
-    /// Whether there is such a tag, or a transaction makes one now that may commit. Waits for none.
+    /// Returns whether there is such a tag, or a transaction makes one now that may commit. Waits for none.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
     /// Makes a tag whose ids are of this share, unless there is one by now.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;

@@ -4,12 +4,12 @@ use super::error::SeriesError;
 use super::limits::{MAX_SECTIONS, MAX_STEP};
 use crate::error::excerpt;
 
-/// How many numbers are reserved at once.
+/// Number of numbers that are reserved at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// At first: 1 to `max_step`.
     pub step: u32,
-    /// When demand is high: [`MAX_STEP`] at most.
+    /// The same under high demand: [`MAX_STEP`] at most.
     pub max_step: u32,
 }
 
@@ -27,13 +27,13 @@ pub enum SeriesKind {
 pub struct Terms<'a> {
     /// Its name.
     pub kind: &'a str,
-    /// How many numbers are reserved at once at first.
+    /// Number of numbers that are reserved at once at first.
     pub step: Option<i32>,
-    /// How many at most.
+    /// Most of them.
     pub max_step: Option<i32>,
-    /// How many sections the keys are in.
+    /// Number of sections the keys are in.
     pub sections: Option<i32>,
-    /// Whether keys start over.
+    /// True if keys start over.
     pub starts_over: bool,
 }
 

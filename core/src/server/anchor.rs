@@ -71,7 +71,7 @@ impl Reading {
     }
 }
 
-/// Whether a step forward is too far to be followed.
+/// Returns whether a step forward is too far to be followed.
 pub fn is_too_far(step: Duration, max_clock_jump: Duration) -> bool {
     step > max_clock_jump && holds(Guard::JumpNotFollowed)
 }

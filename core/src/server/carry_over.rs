@@ -25,7 +25,7 @@ const UNCHECKED: u32 = 1;
 /// After so many stops without a use of the tag a note is dropped: its tag may be no more.
 pub const MOST_STOPS: u32 = 100;
 
-/// How many notes a file holds at most; the latest ones.
+/// Number of notes a file holds at most; the latest ones.
 pub const MOST_NOTES: usize = 1_000_000;
 
 /// A tag of a server with many databases.
@@ -61,7 +61,7 @@ mod letters {
 pub struct Note<T> {
     /// The tag.
     pub of: Name,
-    /// How many stops ago it was made.
+    /// Number of stops ago it was made.
     pub stops: u32,
     /// What it says.
     pub what: T,
@@ -86,7 +86,7 @@ pub struct Notes {
 pub struct InUse {
     /// Which one.
     pub name: Name,
-    /// Whether it had ids since the start, so that former notes of them hold no more.
+    /// True if it had ids since the start, so that former notes of them hold no more.
     pub had_ids: bool,
     /// What is left of them.
     pub left: Option<reservation::CarryOver>,
@@ -149,7 +149,7 @@ fn bound<T>(notes: &mut Vec<Note<T>>) {
     }
 }
 
-/// Why a file says nothing.
+/// Reason why a file says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// A newer release wrote it: it is still good there.

@@ -34,7 +34,7 @@ pub struct Newer {
     pub release: String,
 }
 
-/// Whether a file is in a newer form than `known`. Nothing but its head is understood.
+/// Returns whether a file is in a newer form than `known`. Nothing but its head is understood.
 pub fn newer(text: &[u8], known: u32) -> Option<Newer> {
     let Head { version, release } = serde_json::from_slice(text).ok()?;
     (version > known).then(|| Newer { version, known, release: excerpt(&release) })

@@ -42,7 +42,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use term::{Step, end, first};
 
-/// How many microseconds more than `reserve` the mark is raised, and how long before it is met: the time in which the
+/// Number of microseconds more than `reserve` the mark is raised, and how long before it is met: the time in which the
 /// launcher wakes up and the disk takes it.
 pub const LEAD: Duration = Duration::from_millis(100);
 

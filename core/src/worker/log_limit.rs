@@ -7,7 +7,7 @@ use std::time::Duration;
 /// After this long the same is said again.
 pub const AGAIN: Duration = Duration::from_mins(1);
 
-/// How many different things are remembered: no more than so many are said within [`AGAIN`].
+/// Number of different things that are remembered: no more than so many are said within [`AGAIN`].
 const KEPT: usize = 64;
 
 /// What was said lately. Plain data of fixed size, for shared memory; times are of any clock that only goes forward.
@@ -18,7 +18,7 @@ pub struct LogLimit([Option<Logged>; KEPT]);
 struct Logged {
     hash: u64,
     said: Duration,
-    /// How often it came since.
+    /// Number of times that it came since.
     more: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for LogLimit {
 }
 
 impl LogLimit {
-    /// Whether to say this now: with how often it came since it was said last, which was not said.
+    /// Returns whether to say this now: with how often it came since it was said last, which was not said.
     pub fn say(&mut self, what: &impl Hash, now: Duration) -> Option<u64> {
         let hash = FxBuildHasher.hash_one(what);
         let is_old = |saying: &Logged| now.saturating_sub(saying.said) >= AGAIN;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// For how long one is served before it has to make room for others.
 pub const TURN: Duration = Duration::from_millis(100);
-/// How long one that has to make room may take to end what it is doing: at first, and where it is known to be slow.
+/// Time that one that has to make room may take to end what it is doing: at first, and where it is known to be slow.
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 /// By how much later it is ended by force.
 pub const FORCE: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ pub struct Turns<W, S> {
     served: BTreeMap<S, Turn<W>>,
     /// Of those whose last turn did not end well.
     past: BTreeMap<W, PastTurn>,
-    /// Whether a slow one had the last turn: on the only place they take turns with the others.
+    /// True if a slow one had the last turn: on the only place they take turns with the others.
     slow_last: bool,
 }
 
@@ -70,7 +70,7 @@ struct Turn<W> {
     whose: W,
     since: Duration,
     slow: bool,
-    /// Whether there is nothing to do there.
+    /// True if there is nothing to do there.
     idle: bool,
     /// By when it is to have made room; None where it was not asked to.
     leaves_by: Option<Duration>,
@@ -81,7 +81,7 @@ struct Turn<W> {
 struct PastTurn {
     slow: bool,
     pause: Duration,
-    /// When it may come again.
+    /// Time at which it may come again.
     again: Duration,
 }
 
@@ -94,9 +94,9 @@ pub struct TurnPlan<W, S> {
     pub leave: Vec<(S, Duration)>,
     /// Which were to and have not, and are to be ended.
     pub end: Vec<S>,
-    /// Whether one goes on waiting for a place.
+    /// True if one goes on waiting for a place.
     pub short: bool,
-    /// When something is due though nothing has changed.
+    /// Time at which something is due though nothing has changed.
     pub due: Option<Duration>,
 }
 
@@ -194,7 +194,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
     }
 
-    /// Whether a turn of its may begin, of those that are left, when `slow` slow ones are served.
+    /// Returns whether a turn of its may begin, of those that are left, when `slow` slow ones are served.
     fn may_begin(&self, one: W, left: &[W], places: usize, slow: usize) -> bool {
         let alternates = places > 1 || !self.slow_last || left.iter().all(|other| self.is_slow(*other));
         !self.is_slow(one) || slow < most_slow(places) && alternates
@@ -258,7 +258,7 @@ impl DatabaseWait {
     }
 }
 
-/// How many slow ones may be served at once.
+/// Returns the number of slow ones that may be served at once.
 fn most_slow(places: usize) -> usize {
     (places / 2).max(1)
 }

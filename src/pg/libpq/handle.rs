@@ -86,7 +86,7 @@ impl Handle {
         unsafe { (self.libpq.set_error_verbosity)(self.connection.as_ptr(), verbosity) };
     }
 
-    /// Why there is no connection.
+    /// Returns the reason why there is no connection.
     pub fn connect_error(&self) -> ConnectionError {
         // SAFETY: as in `error`.
         let lines = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
@@ -115,7 +115,7 @@ impl Handle {
         unsafe { (self.libpq.status)(self.connection.as_ptr()) }
     }
 
-    /// Whether libpq takes it for connected.
+    /// Returns whether libpq takes it for connected.
     pub fn is_good(&self) -> bool {
         self.status() == CONNECTION_OK
     }
@@ -167,7 +167,7 @@ impl Handle {
         self.ceiling.over(|| unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) == 1 })
     }
 
-    /// Whether [`next`](Self::next) would wait.
+    /// Returns whether [`next`](Self::next) would wait.
     pub fn is_busy(&self) -> bool {
         // SAFETY: as above.
         self.ceiling.over(|| unsafe { (self.libpq.is_busy)(self.connection.as_ptr()) == 1 })

@@ -10,15 +10,15 @@ use std::time::Duration;
 /// What the workers note of a tag.
 #[derive(Default)]
 pub struct Supplies {
-    /// Whether what was published last was taken away: then how long it lasted says nothing.
+    /// True if what was published last was taken away: then how long it lasted says nothing.
     pub cut_short: AtomicBool,
     /// Ids published so far.
     pub published: AtomicU64,
     /// Ids that were taken out of the buffers again.
     pub lost: AtomicU64,
-    /// How often ids were published.
+    /// Number of times that ids were published.
     pub refills: AtomicU64,
-    /// How long the last refill took, and all of them, in microseconds.
+    /// Time that the last refill took, and all of them, in microseconds.
     pub duration: AtomicU64,
     /// See above.
     pub took: AtomicU64,
@@ -95,7 +95,7 @@ impl Supplies {
 /// What befell callers that found the buffers empty.
 #[derive(Default)]
 pub struct Waits {
-    /// How often one waited.
+    /// Number of times that one waited.
     pub count: AtomicU64,
     /// The longest time of a call, and the time of all waits, in microseconds.
     pub longest: AtomicU64,

@@ -86,7 +86,7 @@ impl LeaseLauncher {
         [renewal_due, due].into_iter().flatten().min()
     }
 
-    /// Whether a lease worker waits for a place among the server's workers.
+    /// Returns whether a lease worker waits for a place among the server's workers.
     pub fn is_short(&self) -> bool {
         self.launch.is_short()
     }

@@ -11,8 +11,8 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long after the last id the mark is kept ahead: a session that asks for one now and then does not have to wait for
-/// the disk.
+/// Time after the last id for which the mark is kept ahead: a session that asks for one now and then does not have to wait
+/// for the disk.
 const WARM: Duration = Duration::from_mins(10);
 /// How soon it tries again where the state could not be written.
 const RETRY: Duration = Duration::from_secs(1);

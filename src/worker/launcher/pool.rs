@@ -24,9 +24,9 @@ const RETRY: Duration = Duration::from_millis(50);
 /// How soon it looks whether one that was started has reached its database.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// How many refill workers there may be, of the workers that the server can run. The launcher takes a place, and so do the
-/// launcher of logical replication, where there is one, and the lease worker, where the worker id is leased. Places that
-/// others take are not known; when there is none left, starting a worker fails.
+/// Returns the number of refill workers there may be, of the workers that the server can run. The launcher takes a
+/// place, and so do the launcher of logical replication, where there is one, and the lease worker, where the worker id
+/// is leased. Places that others take are not known; when there is none left, starting a worker fails.
 fn places() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
@@ -159,7 +159,7 @@ impl Pool {
         waiting
     }
 
-    /// Whether a database has a refill worker.
+    /// Returns whether a database has a refill worker.
     fn is_served(&self, database: u32) -> bool {
         self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What it remembers.
 #[derive(Default)]
 pub struct Samples {
-    /// When it read last.
+    /// Time at which it read last.
     taken: Option<Duration>,
 }
 

@@ -130,7 +130,7 @@ fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, Regis
     done.map_err(RegistryLinkError::Failed)?.ok_or(RegistryLinkError::Dropped)
 }
 
-/// Why the registry gave no answer.
+/// Reason why the registry gave no answer.
 #[derive(Debug)]
 pub enum RegistryLinkError {
     /// Its transaction in this database failed.

@@ -6,7 +6,7 @@ use crate::ids::uuid::UuidError;
 use crate::registry::wire::LeaseError;
 use crate::server::issuer::IssuerError;
 
-/// Why a session got no id.
+/// Reason why a session got no id.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The server can't generate ids now.

@@ -11,11 +11,11 @@ use crate::server::issuer::{Host, Issuer, IssuerError, Seat, Seated, Source as _
 use crate::server::state::Identity;
 use std::time::Duration;
 
-/// How often one call has the mark raised. Each time is a time of `reserve` for all sessions.
+/// Number of times that one call has the mark raised. Each time is a time of `reserve` for all sessions.
 const MAX_PROVIDED: u32 = 1_000;
 
-/// How often one call tries to have another node issue: more than once, because other sessions may have been faster. Then
-/// it waits for the clock.
+/// Number of times that one call tries to have another node issue: more than once, because other sessions may have been
+/// faster. Then it waits for the clock.
 const MAX_SWITCHES: u32 = 3;
 
 /// What a call that has to wait touches, beside what its issuer does.
@@ -139,8 +139,8 @@ fn provide<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, S
     Ok(seat)
 }
 
-/// How often one call has a worker id leased for a place. The first lease may have been under way before this layout was known to
-/// need one that fits, and the next may be another session's.
+/// Number of times that one call has a worker id leased for a place. The first lease may have been under way before
+/// this layout was known to need one that fits, and the next may be another session's.
 const MAX_LEASES: u32 = 3;
 
 /// Does something again where there was no worker id, or none that fits, and one was leased.
@@ -174,7 +174,7 @@ fn with_lease<H: Caller>(
     Ok(done?)
 }
 
-/// Whether the worker id does not fit the layout, and another may.
+/// Returns whether the worker id does not fit the layout, and another may.
 fn is_unfit(error: &IssuerError) -> bool {
     matches!(error, IssuerError::NoRoom(no_room) if no_room.may_lease())
 }

@@ -169,7 +169,7 @@ impl Layout {
         tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
     }
 
-    /// How many bits of an id are below a field.
+    /// Returns the number of bits of an id below a field.
     pub const fn shift(&self, field: Field) -> u8 {
         match field {
             Field::Ticks => self.tick_shift(),

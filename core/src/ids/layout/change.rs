@@ -16,12 +16,12 @@ pub struct LayoutChange {
     /// From this instant on ids of the new layout are above all of the old one that were given or reserved before, or may be
     /// given by then. None: the new layout ends before it comes to that.
     pub above_from: Option<UnixMicros>,
-    /// Whether that is now.
+    /// True if that is now.
     pub ready: bool,
     /// As long as servers give ids of the old layout, up to and including this instant, they are below all of the new one from
     /// `above_from` on; [`UnixMicros`]'s last where they always are.
     pub old_until: Option<UnixMicros>,
-    /// How many years the new layout has from now on.
+    /// Number of years the new layout has from now on.
     pub years: f64,
     /// The new layout's last instant.
     pub last: UnixMicros,
@@ -138,7 +138,7 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
     UnixMicros(old.instant(Tick(ticks)).0.saturating_sub_unsigned(ahead).saturating_sub(1))
 }
 
-/// Why a layout is not changed.
+/// Reason why a layout is not changed.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {

@@ -5,7 +5,7 @@ use super::preset;
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 
-/// Why a layout is refused. Every variant names the field at fault.
+/// Reason why a layout is refused. Every variant names the field at fault.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {

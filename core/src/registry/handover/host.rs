@@ -62,7 +62,7 @@ pub struct NotedFloor {
 
 /// Registries on other servers.
 pub trait Registries {
-    /// Why there is no answer.
+    /// Reason why there is no answer.
     type Error;
     /// A transaction at one of them. Unless it is committed, it ends with this.
     type Block;

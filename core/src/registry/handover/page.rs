@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// How much is read of a registry's tags at most: some 200,000 of them.
 const MOST_BYTES: usize = 4 * MAX_BYTES;
-/// How many rows are handed over by one statement: as many as a busy registry writes well within the time limit.
+/// Number of rows that are handed over by one statement: as many as a busy registry writes well within the time limit.
 const HANDED_AT_ONCE: usize = 2_000;
 
 /// All tags of a registry, which are fit for it if it is one of several.

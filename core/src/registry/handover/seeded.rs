@@ -12,7 +12,7 @@ impl<T> Seeded<T> {
     /// None.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// A table of tags that can take others over, within a transaction.
 pub trait RegistryTags {
-    /// Why a statement failed.
+    /// Reason why a statement failed.
     type Error;
 
     /// Reads the rows of these tags, in their order, and locks them to the end of the transaction: of those that there are.
@@ -34,7 +34,7 @@ pub struct Standing {
     pub increment: i64,
     /// What its ids leave when divided by that.
     pub remainder: i64,
-    /// Whether it starts over each day, month or year,
+    /// True if it starts over each day, month or year,
     pub dated: bool,
     /// and whether the row that was handed over says otherwise.
     pub dated_otherwise: bool,

@@ -7,7 +7,7 @@ use std::time::Duration;
 const AFTER_START: Duration = Duration::from_secs(10);
 /// How soon it is tried again, at first and in the end.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
-/// How often the log is told while the end of the lease comes nearer.
+/// Interval at which the log is told while the end of the lease comes nearer.
 const REMIND: Duration = Duration::from_hours(1);
 
 /// What is remembered of it. Times are of any clock that only goes forward.
@@ -15,13 +15,13 @@ const REMIND: Duration = Duration::from_hours(1);
 pub struct Renewal {
     /// When a lease was first seen, and for how long ids are leased by the setting as it was looked at last.
     seen: Option<(Duration, Duration)>,
-    /// Whether the renewal after the start was asked for.
+    /// True if the renewal after the start was asked for.
     after_start: bool,
     /// When one was asked for last that did not come yet, and the pause before it is asked for again.
     asked: Option<(Duration, Duration)>,
-    /// When the registry was asked last because the clock has jumped.
+    /// Time at which the registry was asked last because the clock has jumped.
     compared: Option<Duration>,
-    /// When the log was told last that it did not come.
+    /// Time at which the log was told last that it did not come.
     told: Option<Duration>,
 }
 
@@ -36,9 +36,9 @@ pub struct Lapse {
     pub length: Duration,
     /// For how long ids are leased by the setting.
     pub setting: Duration,
-    /// Whether a renewal that was asked for has not come yet.
+    /// True if a renewal that was asked for has not come yet.
     pub is_asked: bool,
-    /// Whether the clock has jumped, and a registry on another server may know better.
+    /// True if the clock has jumped, and a registry on another server may know better.
     pub has_jumped: bool,
 }
 
@@ -107,7 +107,7 @@ impl Renewal {
         (waits.is_none(), (at + pause).saturating_sub(now))
     }
 
-    /// Whether the log is told: when half of the lease's time is gone, and again once in a while.
+    /// Returns whether the log is told: when half of the lease's time is gone, and again once in a while.
     fn wants_to_remind(&mut self, lease: Lapse, now: Duration) -> bool {
         let in_vain = self.asked.is_some_and(|(_, pause)| pause > BACKOFF.first);
         let told = self.told.is_some_and(|told| now < told + REMIND);

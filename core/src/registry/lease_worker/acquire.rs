@@ -27,7 +27,7 @@ pub struct Plan {
     pub except: Vec<u32>,
     /// Those among which one is looked for.
     pub choice: WorkerRange,
-    /// Whether one that has no room in some layout is better than none.
+    /// True if one that has no room in some layout is better than none.
     pub may_widen: bool,
     /// The server's own layout.
     pub layout: Layout,

@@ -4,16 +4,16 @@ use crate::registry::wire::LeaseError;
 use crate::server::issuer::IssuerError;
 use std::fmt;
 
-/// Why a registry gave no answer.
+/// Reason why a registry gave no answer.
 pub trait LinkError: fmt::Display {
-    /// Whether another attempt may succeed at once: rows were locked.
+    /// Returns whether another attempt may succeed at once: rows were locked.
     fn is_conflict(&self) -> bool;
 
     /// For sessions that wait for a worker id.
     fn explain(self) -> LeaseError;
 }
 
-/// Why a step was in vain.
+/// Reason why a step was in vain.
 #[derive(Debug)]
 pub enum LeaseStepError<L> {
     /// The registry gave no answer, or none that can be believed.
@@ -25,7 +25,7 @@ pub enum LeaseStepError<L> {
 }
 
 impl<L: LinkError> LeaseStepError<L> {
-    /// Whether another attempt may succeed at once.
+    /// Returns whether another attempt may succeed at once.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Registry(error) if error.is_conflict())
     }

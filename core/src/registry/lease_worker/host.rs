@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The way to the registry.
 pub trait LeaseLink {
-    /// Why there is no answer.
+    /// Reason why there is no answer.
     type Error: LinkError;
 
     /// Looks where the registry is.
@@ -27,7 +27,7 @@ pub trait LeaseLink {
     /// There is no answer; whether the request was served is not known.
     fn ask_other(&mut self, other: &Other, ask: RequestBody) -> Result<Response, Self::Error>;
 
-    /// Whether that registry has given no answer just before: to ask it again would cost the whole time limit.
+    /// Returns whether that registry has given no answer just before: to ask it again would cost the whole time limit.
     fn has_just_failed(&self, other: &Other) -> bool;
 
     /// Notes which registry answered, where it was promoted since.

@@ -14,11 +14,11 @@ use std::time::Duration;
 pub struct LeaseRequests {
     /// Requests to look after the lease.
     pub request: Request,
-    /// Whether the lease is to be renewed, however far its end is. Stays until it was.
+    /// True if the lease is to be renewed, however far its end is. Stays until it was.
     pub renew: AtomicBool,
     /// The database whose use of registries has changed, by its oid, until the launcher has seen it; else 0.
     pub changed: AtomicU32,
-    /// How many transactions are under way that change that.
+    /// Number of transactions under way that change that.
     pub changing: AtomicU32,
     /// The era of the generator in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
     /// none does.
@@ -41,12 +41,12 @@ impl LeaseRequests {
         self.behind.store(era + 1, Relaxed);
     }
 
-    /// Whether another worker id is wanted in this era. One that was taken since has begun another.
+    /// Returns whether another worker id is wanted in this era. One that was taken since has begun another.
     pub fn is_another_wanted(&self, era: u64) -> bool {
         self.behind.load(Relaxed) == era + 1
     }
 
-    /// Whether there was another worker id or not: a session that still wants one asks again.
+    /// Returns whether there was another worker id or not: a session that still wants one asks again.
     pub(super) fn forget_another(&self) {
         self.behind.store(0, Relaxed);
     }

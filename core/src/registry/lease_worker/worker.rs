@@ -21,7 +21,7 @@ pub struct LeaseWorker<'a, S, L, H> {
     pub(super) registry_clock: Option<UnixMicros>,
 }
 
-/// Why a step was in vain.
+/// Reason why a step was in vain.
 pub(super) type StepError<L> = LeaseStepError<<L as LeaseLink>::Error>;
 
 /// What a step came to.

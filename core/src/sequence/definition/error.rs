@@ -4,7 +4,7 @@ use super::limits::{MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
 use crate::error::{Explain, Kind};
 use serde::{Deserialize, Serialize};
 
-/// Why terms are refused. Every variant names the argument at fault.
+/// Reason why terms are refused. Every variant names the argument at fault.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
@@ -105,7 +105,7 @@ impl Explain for Exhausted {
     }
 }
 
-/// Why a tag is refused.
+/// Reason why a tag is refused.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TagError {

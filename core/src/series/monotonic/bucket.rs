@@ -2,7 +2,7 @@
 
 use crate::sync::{AtomicU64, Ordering, pause};
 
-/// How many keys a bucket has room for.
+/// Number of keys a bucket has room for.
 #[cfg(not(loom))]
 pub(super) const ENTRIES: usize = 15;
 /// So that there are fewer steps to interleave.
@@ -80,7 +80,7 @@ impl Bucket {
         })
     }
 
-    /// How many keys it has.
+    /// Returns the number of keys it has.
     pub(super) fn len(&self) -> usize {
         let taken = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) != BucketEntry::FREE;
         self.entries.iter().filter(taken).count()

@@ -5,7 +5,7 @@ use super::hash::Hash;
 use super::section::{Section, SectionBounds};
 use crate::guard::{Guard, holds};
 
-/// How many places of sections can be told apart.
+/// Number of places of sections that can be told apart.
 pub const MAX_PLACES: usize = 1 << PLACE_BITS;
 
 const PLACE_BITS: u32 = 20;
@@ -29,7 +29,7 @@ pub struct Claim {
     pub owner: u64,
 }
 
-/// Why there is no number.
+/// Reason why there is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMiss {
     /// The section is another's by now.
@@ -54,7 +54,7 @@ impl<'m> Keys<'m> {
         self.buckets.iter().map(Bucket::len).sum()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -126,17 +126,17 @@ impl Section {
         }
     }
 
-    /// Whether a number was taken since this was called last.
+    /// Returns whether a number was taken since this was called last.
     pub fn was_used(&self) -> bool {
         self.front.used.load(Ordering::Relaxed) != 0 && self.front.used.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Whether it has to be swept before it can be opened.
+    /// Returns whether it has to be swept before it can be opened.
     pub fn is_littered(&self) -> bool {
         self.front.littered.load(Ordering::Acquire) != 0
     }
 
-    /// Whether it can be swept: it is nobody's, and was somebody's.
+    /// Returns whether it can be swept: it is nobody's, and was somebody's.
     pub fn is_left(&self) -> bool {
         self.owner() == 0 && self.is_littered()
     }

@@ -3,7 +3,7 @@
 use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
 use crate::error::{Explain, Kind};
 
-/// Why a template or a period is refused.
+/// Reason why a template or a period is refused.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {

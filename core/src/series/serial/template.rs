@@ -52,7 +52,7 @@ impl Format {
         })
     }
 
-    /// Whether the date fields say the period, and no more than that.
+    /// Returns whether the date fields say the period, and no more than that.
     fn check_dates(&self, reset: Option<Reset>) -> Result<(), FormatError> {
         let Some(reset) = reset else {
             let first = self.dates().next();

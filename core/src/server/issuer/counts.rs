@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Counts {
-    /// How often the state was written: each a sync.
+    /// Number of times that the state was written: each a sync.
     pub reservations: AtomicU64,
-    /// How often of these a call had to do it itself.
+    /// Those of them that a call did itself.
     pub by_callers: AtomicU64,
     /// Steps forward of the clock.
     pub steps_forward: AtomicU64,
@@ -19,17 +19,17 @@ pub struct Counts {
     pub clock_ahead: AtomicU64,
     /// How far the clock of the registry on another server was behind this server's when it answered last, in microseconds.
     pub registry_behind: AtomicI64,
-    /// How often another node was taken because the clock was stepped back.
+    /// Number of times that another node was taken because the clock was stepped back.
     pub switches: AtomicU64,
-    /// How many calls for ids failed: for want of a worker id or of a number of their tag, or by the clock.
+    /// Number of calls for ids that failed: for want of a worker id or of a number of their tag, or by the clock.
     pub failed_calls: AtomicU64,
-    /// Whether the last attempt to write the state failed.
+    /// True if the last attempt to write the state failed.
     pub unwritable: AtomicBool,
     /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or where the server chose its worker id.
     pub expiry: AtomicI64,
     /// The oid of the database by way of which worker ids are leased; 0 without one.
     pub registry: AtomicU64,
-    /// Whether there is known to be none.
+    /// True if there is known to be none.
     pub alone: AtomicBool,
     /// The oid of the database that is to be the registry; else 0.
     pub moving_to: AtomicU64,

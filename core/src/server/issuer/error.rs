@@ -43,7 +43,7 @@ pub enum IssuerError {
         places: usize,
         /// How many the database holds.
         held: usize,
-        /// How many are free.
+        /// Number of those that are free.
         free: usize,
     },
 }
@@ -58,12 +58,12 @@ pub struct NoRoom {
     pub field: Field,
     /// What it is on this server.
     pub value: u32,
-    /// Whether worker ids are leased.
+    /// True if worker ids are leased.
     pub leased: bool,
 }
 
 impl NoRoom {
-    /// Whether another worker id may fit.
+    /// Returns whether another worker id may fit.
     pub fn may_lease(&self) -> bool {
         self.leased && self.field == Field::Worker
     }

@@ -21,7 +21,7 @@ pub trait StateStore {
 
     /// What the state's file holds, and which file it is; None where there is none.
     fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>>;
-    /// Whether the witness is there.
+    /// Returns whether the witness is there.
     fn is_witnessed(&self) -> io::Result<bool>;
     /// Makes an empty file under the other name, and says which file it is.
     fn create(&self) -> io::Result<(Self::NewFile, Birth)>;

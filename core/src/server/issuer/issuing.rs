@@ -11,7 +11,7 @@ use crate::ids::layout::Layout;
 pub struct Issuing {
     /// The node whose term the generator of the server's own layout has begun; None while it is closed.
     pub node: Option<Node>,
-    /// Whether the state was taken up since the server's start.
+    /// True if the state was taken up since the server's start.
     pub opened: bool,
     /// What the places are used for; those that never were stand at the end.
     pub places: &'static mut [Occupancy],

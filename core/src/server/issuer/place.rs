@@ -59,7 +59,7 @@ pub trait Source {
     fn layout(&self) -> &Layout;
     /// What hands them out.
     fn generator(&self) -> &Generator;
-    /// Whether that still hands out positions of the layout.
+    /// Returns whether that still hands out positions of the layout.
     fn is_held(&self) -> bool;
 }
 
@@ -103,7 +103,7 @@ impl Source for Seated<'_> {
 }
 
 impl Place {
-    /// Whether a layout has it, or had.
+    /// Returns whether a layout has it, or had.
     pub(super) fn is_used(&self) -> bool {
         self.incarnation.load(Ordering::Acquire) > 0
     }

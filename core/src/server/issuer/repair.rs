@@ -153,7 +153,7 @@ impl<H: Host> Issuer<'_, H> {
         self.follow(&mut issuing, state)
     }
 
-    /// Whether the clock has jumped ahead and is not followed.
+    /// Returns whether the clock has jumped ahead and is not followed.
     fn has_jumped(&self) -> bool {
         self.host.reading().wall > self.believed_now()
     }

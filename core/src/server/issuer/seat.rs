@@ -13,7 +13,7 @@ use crate::sync::Ordering;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 
-/// How long nothing was taken at a place that is given to another layout.
+/// Time that nothing was taken at a place that is given to another layout.
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
@@ -72,8 +72,8 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Whether the node fits a layout, for which a server without a registry may choose another worker id. Where they are
-    /// leased, that is noted, so that the next one does.
+    /// Returns whether the node fits a layout, for which a server without a registry may choose another worker id.
+    /// Where they are leased, that is noted, so that the next one does.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),

@@ -91,7 +91,7 @@ impl Shared {
         self.vain.store(since_boot.max(1), Relaxed);
     }
 
-    /// Whether one was a few seconds ago, and there is no use in asking again yet.
+    /// Returns whether one was a few seconds ago, and there is no use in asking again yet.
     pub fn is_vain(&self, since_boot: u64) -> bool {
         let at = self.vain.load(Relaxed);
         at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Whether a seat still is the layout's for which it was found.
+    /// Returns whether a seat still is the layout's for which it was found.
     pub fn is_held(&self, seat: Seat) -> bool {
         self.seated(seat, &self.layout).is_held()
     }
@@ -125,7 +125,7 @@ impl Shared {
         self.generators().map(Generator::era).fold(0, u64::wrapping_add)
     }
 
-    /// Whether a term has begun, in whatever layout.
+    /// Returns whether a term has begun, in whatever layout.
     pub fn is_issuing(&self) -> bool {
         self.generators().any(|generator| generator.limit() > Position::ZERO)
     }

@@ -12,7 +12,7 @@ use crate::registry::wire::LeaseError;
 use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
 use std::collections::BTreeMap;
 
-/// When a worker id may be used that is another server's.
+/// Time at which a worker id may be used that is another server's.
 const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
 
 impl State {
@@ -164,13 +164,13 @@ impl State {
         }
     }
 
-    /// Why a server that may choose its worker id has none; None where it has.
+    /// Returns the reason why a server that may choose its worker id has none; None where it has.
     pub fn no_worker(&self, here: &Here) -> Option<LeaseError> {
         let may_choose = matches!(here.identity, Identity::Leased { .. });
         (may_choose && self.node.is_none()).then(|| self.none_free(here))
     }
 
-    /// Why no worker id is free.
+    /// Returns the reason why no worker id is free.
     pub fn none_free(&self, here: &Here) -> LeaseError {
         let (Identity::Leased { datacenter } | Identity::Fixed { datacenter, .. }) = here.identity;
         let (capacity, used) = (capacity(&here.layout), self.used_workers(datacenter));
@@ -251,7 +251,7 @@ impl State {
         Preferred { only, ..preferred }
     }
 
-    /// Whether it is in the place of a copy of another server's directory.
+    /// Returns whether it is in the place of a copy of another server's directory.
     fn is_copied(&self) -> bool {
         self.copy_of.as_ref().is_some_and(|of| !of.is_in(&self.home))
     }

@@ -24,19 +24,19 @@ pub struct DataDirectory {
 pub struct Birth {
     /// Its number in the file system; other files may have had it before.
     pub inode: u64,
-    /// When it was made; None where the file system does not keep that.
+    /// Time at which it was made; None where the file system does not keep that.
     pub at: Option<String>,
 }
 
 impl Birth {
-    /// Whether both may be of one file: what one of them does not tell can't differ.
+    /// Returns whether both may be of one file: what one of them does not tell can't differ.
     fn is_of(&self, other: &Self) -> bool {
         self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
     }
 }
 
 impl DataDirectory {
-    /// Whether it is this one, and not that of a copy.
+    /// Returns whether it is this one, and not that of a copy.
     pub(super) fn is(&self, other: &Self) -> bool {
         if !self.is_in(other) {
             return !holds(Guard::CopyKnown);
@@ -47,7 +47,7 @@ impl DataDirectory {
         }
     }
 
-    /// Whether it is in the same directory.
+    /// Returns whether it is in the same directory.
     pub(super) fn is_in(&self, other: &Self) -> bool {
         self.identity == other.identity
     }

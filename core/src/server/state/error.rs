@@ -5,7 +5,7 @@ use crate::error::{Explain, Kind, excerpt};
 use crate::ids::layout::Layout;
 use crate::server::form::Newer;
 
-/// Why a server must not go on from a state.
+/// Reason why a server must not go on from a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// There was one, and it is gone.
@@ -61,7 +61,7 @@ fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
 }
 
 impl StateError {
-    /// Whether it tells of another directory.
+    /// Returns whether it tells of another directory.
     pub fn names_another_home(&self) -> bool {
         matches!(self, Self::Copy { homes, .. } if !homes[0].is_in(&homes[1]))
     }

@@ -10,7 +10,7 @@ use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Origin};
 use std::time::Duration;
 
-/// How long after the last id of a layout worker ids are leased that fit it.
+/// Time after the last id of a layout for which worker ids are leased that fit it.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
 /// How old a note that ids of a layout are asked for becomes before it is made anew: asking costs no write each time.

@@ -22,7 +22,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Whether it says that its node is another server's.
+    /// Returns whether it says that its node is another server's.
     pub fn is_of_another(&self) -> bool {
         self.position == OF_ANOTHER
     }

@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Whether its positions mean anything here.
+    /// Returns whether its positions mean anything here.
     fn check_origin(&self, here: &Here) -> Result<(), StateError> {
         if self.system_identifier != here.system_identifier {
             Err(StateError::Foreign { stored: self.system_identifier, ours: here.system_identifier })
@@ -165,7 +165,7 @@ impl State {
         self.others.floor = self.others.floor.max(now.plus(here.max_drift).plus_micros(1));
     }
 
-    /// Whether this is an earlier state of this very directory that an operator put back.
+    /// Returns whether this is an earlier state of this very directory that an operator put back.
     fn is_put_back(&self, here: &Here) -> bool {
         self.home.is_in(&here.home) && !self.home.is(&here.home)
     }
@@ -209,7 +209,7 @@ impl State {
         self.all_marks().any(|mark| mark.is_of_another() && mark.node.is_of(datacenter, worker))
     }
 
-    /// Whether this was copied from another home, or put back from a copy, and not adopted.
+    /// Returns whether this was copied from another home, or put back from a copy, and not adopted.
     pub fn is_copy(&self, here: &Here) -> bool {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }
@@ -250,7 +250,7 @@ impl State {
         state
     }
 
-    /// Whether nothing was issued.
+    /// Returns whether nothing was issued.
     fn is_unused(&self) -> bool {
         self.all_marks().all(|mark| mark.position == Position::ZERO)
             && self.own.floor == Position::ZERO

@@ -26,7 +26,7 @@ pub struct OtherLayout {
     pub worker: Option<u32>,
     /// The rollback value that issues in it.
     pub rollback: u32,
-    /// When ids of it were asked for last.
+    /// Time at which ids of it were asked for last.
     pub used: UnixMicros,
     /// How far nodes may have issued in it.
     #[serde(flatten)]

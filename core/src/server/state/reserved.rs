@@ -119,7 +119,7 @@ impl State {
         self.own.floor > layout.position_after(at) || self.others.layouts.iter().any(blocks)
     }
 
-    /// Whether ids of some layout come to an instant. `own` is the server's own layout.
+    /// Returns whether ids of some layout come to an instant. `own` is the server's own layout.
     pub fn comes_to(&self, at: UnixMicros, own: &Layout) -> bool {
         let comes = |layout: &Layout| {
             self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))

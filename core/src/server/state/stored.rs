@@ -50,10 +50,10 @@ pub struct State {
     pub claim: Option<i64>,
     /// The database by way of which worker ids are leased, by its oid: it draws from a registry, or is one.
     pub registry: Option<u32>,
-    /// Whether all databases were looked into, and none does: the server chooses its worker id itself.
+    /// True if all databases were looked into, and none does: the server chooses its worker id itself.
     #[serde(default)]
     pub alone: bool,
-    /// Whether the extension was seen in a database before a worker id was chosen.
+    /// True if the extension was seen in a database before a worker id was chosen.
     #[serde(default)]
     pub is_installed: bool,
     /// The worker id that was chosen first; None where that is not known, or there was none.
@@ -135,7 +135,7 @@ pub struct Here {
     pub token: i64,
     /// Which worker id to take.
     pub policy: Policy,
-    /// Whether the server has just started.
+    /// True if the server has just started.
     pub starts: bool,
 }
 
@@ -170,18 +170,18 @@ impl State {
         state
     }
 
-    /// Whether this very server wrote it last, and neither copied nor promoted it since.
+    /// Returns whether this very server wrote it last, and neither copied nor promoted it since.
     pub fn is_of(&self, here: &Here) -> bool {
         self.home.is(&here.home)
             && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
     }
 
-    /// Whether this cluster wrote it, or one that it is a copy of.
+    /// Returns whether this cluster wrote it, or one that it is a copy of.
     pub fn is_of_cluster(&self, here: &Here) -> bool {
         self.system_identifier == here.system_identifier
     }
 
-    /// Whether it is the server's own layout.
+    /// Returns whether it is the server's own layout.
     pub(super) fn is_own(&self, layout: &Layout) -> bool {
         self.layout.parse().is_ok_and(|own: Layout| own == *layout)
     }

@@ -11,12 +11,12 @@ pub struct Errand<'j, 's, S> {
     pub job: &'j Job<'s, S>,
     /// The tag, in letters that all servers know.
     pub tag: String,
-    /// How many have said that they don't know the tag, or have no more ids of it; and the last such answer.
+    /// Number of registries that have said that they don't know the tag, or have no more ids of it; and the last such answer.
     pub denials: usize,
     pub denial: Option<Outcome>,
 }
 
-/// Why nothing was reserved.
+/// Reason why nothing was reserved.
 pub enum ErrandError {
     /// The registry gave no response.
     Away(RegistryError),
@@ -25,17 +25,17 @@ pub enum ErrandError {
 }
 
 impl ErrandError {
-    /// Whether something is locked here.
+    /// Returns whether something is locked here.
     pub fn is_locked_here(&self) -> bool {
         matches!(self, Self::Here(failed) if failed.is_lock_timeout)
     }
 
-    /// Whether rows are locked there.
+    /// Returns whether rows are locked there.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Away(error) if error.is_conflict())
     }
 
-    /// Whether it concerns one tag, and not the registry.
+    /// Returns whether it concerns one tag, and not the registry.
     pub fn is_of_tag(&self) -> bool {
         matches!(self, Self::Away(error) if error.is_of_tag())
     }

@@ -23,16 +23,16 @@ pub trait RefillHost: SharedMemory {
     fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.
     fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;
-    /// Whether a registry of its database gave no answer last, and is to be asked again by now.
+    /// Returns whether a registry of its database gave no answer last, and is to be asked again by now.
     fn has_registry_to_probe(&self) -> bool;
     /// Takes all places away from tags of a table that is gone.
     fn leave_table(&self, source: u32);
 
-    /// Whether it is to leave after this round, as other databases wait for its place.
+    /// Returns whether it is to leave after this round, as other databases wait for its place.
     fn is_dismissed(&self) -> bool;
-    /// Whether it should have left already.
+    /// Returns whether it should have left already.
     fn is_overdue(&self) -> bool;
-    /// Whether databases wait for a place: a worker with nothing to do leaves then.
+    /// Returns whether databases wait for a place: a worker with nothing to do leaves then.
     fn is_crowded(&self) -> bool;
     /// Notes that its turn was not in vain.
     fn note_served(&self);

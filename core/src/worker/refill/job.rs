@@ -35,13 +35,13 @@ impl<'s, S: TagSlot> Job<'s, S> {
         Some(Self { slot, tag, source, ticket, stamp: Cell::new(slot.segment().stamp()) })
     }
 
-    /// Whether there is room in the buffers, or what they hold is out of date.
+    /// Returns whether there is room in the buffers, or what they hold is out of date.
     pub fn needs_ids(&self, clock: &impl Clock) -> bool {
         let shelves = self.slot.segment().shelves();
         shelves.have_room() || shelves.is_over(clock)
     }
 
-    /// Whether the tag is to be made where there is none.
+    /// Returns whether the tag is to be made where there is none.
     pub fn creates(&self) -> bool {
         self.slot.request().creates()
     }
@@ -138,7 +138,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         })
     }
 
-    /// Whether the place is the tag's still.
+    /// Returns whether the place is the tag's still.
     fn is_current(&self) -> bool {
         self.slot.segment().incarnation() == self.stamp.get().incarnation
     }
@@ -155,7 +155,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.note_trouble(Trouble::RowLocked);
     }
 
-    /// Whether it was locked the last time.
+    /// Returns whether it was locked the last time.
     pub fn was_locked(&self) -> bool {
         self.slot.trouble() == Some(Trouble::RowLocked)
     }
@@ -170,7 +170,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         failure.is_lock_timeout
     }
 
-    /// Whether the callers have an answer.
+    /// Returns whether the callers have an answer.
     pub fn is_answered(&self) -> bool {
         self.slot.request().answer_to(self.ticket).is_some()
     }
@@ -182,7 +182,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         }
     }
 
-    /// Whether a transaction failed the last time.
+    /// Returns whether a transaction failed the last time.
     pub fn has_failed(&self) -> bool {
         matches!(self.slot.trouble(), Some(Trouble::Failed(_)))
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Where there are several registries, each is waited for so many times less than one would be.
 const FRACTION: u32 = 5;
-/// How often rows that are locked are waited for, while there are other tags to serve.
+/// Number of times that rows that are locked are waited for, while there are other tags to serve.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
 
 /// What a registry has against it whose rows are locked.
@@ -95,7 +95,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         }
     }
 
-    /// How long one of so many registries may take to answer.
+    /// Returns the time that one of so many registries may take to answer.
     fn limit(&self, sites: usize) -> Duration {
         self.host.settings().registry_timeout / if sites > 1 { FRACTION } else { 1 }
     }

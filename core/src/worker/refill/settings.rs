@@ -5,10 +5,10 @@ use std::time::Duration;
 /// What the settings say. They may change from one round to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefillSettings {
-    /// How long a segment should last.
+    /// Time that a segment should last.
     pub target: Duration,
     /// The share of a segment, in percent, at which the next is fetched.
     pub prefetch: u8,
-    /// How long a registry is waited for, where there is one.
+    /// Time that a registry is waited for, where there is one.
     pub registry_timeout: Duration,
 }

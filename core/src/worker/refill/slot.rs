@@ -19,7 +19,7 @@ pub trait SharedMemory: Clock {
     fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>);
 }
 
-/// Why the last attempt at a refill failed.
+/// Reason why the last attempt at a refill failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Another transaction has the tag's row locked.
@@ -47,7 +47,7 @@ pub trait TagSlot {
     fn pace(&self) -> Pace;
     /// The time since the last reservation, None before the first.
     fn lasted(&self) -> Option<Duration>;
-    /// Whether what was published last was taken away: then how long it lasted says nothing.
+    /// Returns whether what was published last was taken away: then how long it lasted says nothing.
     fn was_cut_short(&self) -> bool;
     /// The time since a call last had to wait; None where none had.
     fn waited_ago(&self) -> Option<Duration>;
@@ -58,7 +58,7 @@ pub trait TagSlot {
     /// Notes the row's largest id, for calls that are told that there is no more.
     fn note_max_value(&self, max_value: i64);
 
-    /// How many ids calls wait for.
+    /// Returns the number of ids that calls wait for.
     fn wanted(&self) -> u32;
     /// How far it is where it starts slowly.
     fn slow_start(&self) -> Option<SlowStart>;

@@ -26,13 +26,14 @@ pub trait Database {
 pub trait Tables: TagRows {
     /// Which table of tags there is; None: the extension was dropped, and nothing else may be called.
     fn source(&mut self) -> Option<u32>;
-    /// Whether the ids come from registries on other servers.
+    /// Returns whether the ids come from registries on other servers.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
-    /// Whether this server belongs to a cluster whose nodes share a registry: ids of its own tables are others', too.
+    /// Returns whether this server belongs to a cluster whose nodes share a registry: ids of its own tables are
+    /// others', too.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
     /// Those registries, in their order.
     fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
-    /// Whether this registry is one of them.
+    /// Returns whether this registry is one of them.
     fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Notes the timeline of a registry, where it is a later one.
     fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Self::Error>;
@@ -57,13 +58,13 @@ pub struct Received {
     pub version: i64,
 }
 
-/// Why a transaction failed.
+/// Reason why a transaction failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionError {
     /// The SQLSTATE, as the server packs it.
     pub code: i32,
     /// The message, for the log.
     pub message: String,
-    /// Whether something was locked.
+    /// True if something was locked.
     pub is_lock_timeout: bool,
 }

@@ -13,7 +13,7 @@ pub struct RefillWorker<'h, H, L, C> {
     pub(super) host: &'h H,
     pub(super) link: L,
     pub(super) carry_over: C,
-    /// Whether the ids came from registries when that was looked at last.
+    /// True if the ids came from registries when that was looked at last.
     pub(super) remote: bool,
     /// Rows that are locked are waited for in turns.
     pub(super) turn: Cell<usize>,

@@ -51,7 +51,7 @@ pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -
     issuer(shared).change(change)
 }
 
-/// Which place a layout has at the moment, where it is not the server's own.
+/// Returns which place a layout has at the moment, where it is not the server's own.
 pub fn place_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     let issuer = issuer(shared);
     let issuing = issuer.host.lock();

@@ -64,7 +64,7 @@ impl Known {
         &self.name
     }
 
-    /// What the name stands for.
+    /// Returns what the name stands for.
     #[inline]
     pub fn named(&self) -> &'static Named {
         self.named.get()
@@ -83,7 +83,7 @@ impl Known {
         self.as_of.get().1 == shared.named_changes()
     }
 
-    /// Where the layout has its ids from; None where that has to be found.
+    /// Returns where the layout has its ids from; None where that has to be found.
     #[inline]
     pub fn seat(&self) -> Option<Seat> {
         self.seat.get()
@@ -104,7 +104,7 @@ impl Known {
     }
 }
 
-/// What the session knows of a generator, if it has used it and nothing has changed. Calls nothing of the server's.
+/// Returns what the session knows of a generator, if it has used it and nothing has changed. Calls nothing of the server's.
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static Known> {
     kept(name).filter(|known| known.is_current())
@@ -114,8 +114,8 @@ fn kept(name: &[u8]) -> Option<&'static Known> {
     KNOWN.borrow().as_ref()?.get(name).copied()
 }
 
-/// What a name stands for: by the transaction's own view, in which a generator that it has made is there, and one that it has dropped
-/// is not. Only within a transaction.
+/// Returns what a name stands for: by the transaction's own view, in which a generator that it has made is there, and
+/// one that it has dropped is not. Only within a transaction.
 ///
 /// # Errors
 /// [`NamedError`]: there is none of this name, or its row is not right.
@@ -169,8 +169,8 @@ fn keep(name: &Tag, named: &'static Named) -> &'static Known {
     known
 }
 
-/// What a name stands for, where the process keeps it for good: the same each time, so that it takes no more memory however often a
-/// row is changed back and forth.
+/// Returns what a name stands for, where the process keeps it for good: the same each time, so that it takes no more
+/// memory however often a row is changed back and forth.
 fn kept_named(named: Named) -> &'static Named {
     let mut all = NAMED.borrow_mut();
     let all = all.get_or_insert_default();

@@ -405,7 +405,7 @@ impl Several {
         }
     }
 
-    /// What the session holds already.
+    /// Returns what the session holds already.
     fn held(&self, want: u64) -> Option<(Taken, Layout)> {
         let (shared, rules) = (self.shared, settings::rules());
         let Some(known) = self.of else {

@@ -65,7 +65,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// What a row of a kind says, or leaves out.
+    /// Returns what a row of a kind says, or leaves out.
     ///
     /// # Errors
     /// [`SeriesError`]: there is none of this name, or the kind has no other.
@@ -105,7 +105,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// What a row says.
+    /// Returns what a row says.
     ///
     /// # Errors
     /// [`SeriesError`], which names the column at fault.

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 
 info!(pg_finfo_nextval_support_wrapper);
 
-/// What the planner asks about a call of ours.
+/// Returns what the planner asks about a call of ours.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     const NO_ANSWER: pg_sys::Datum = pg_sys::Datum::null();

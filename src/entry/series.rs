@@ -135,7 +135,7 @@ impl CallingTable<'_> {
         }
     }
 
-    /// What the row has there; None where it is null.
+    /// Returns what the row has there; None where it is null.
     fn value(&self, column: &Column<'_>) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the row is one of the table's, which has this column.

@@ -29,7 +29,7 @@ pub fn has_files(database: u32) -> bool {
         || of_version().any(|folder| folder.join(&name).try_exists().unwrap_or(true))
 }
 
-/// What a database is called. Only within a transaction.
+/// Returns what a database is called. Only within a transaction.
 pub fn name(database: u32) -> Option<String> {
     find(|row| (row.oid.to_u32() == database).then(|| name_of(row)))
 }

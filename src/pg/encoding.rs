@@ -72,7 +72,7 @@ pub fn not_utf8(what: &str) -> ErrorReport {
     .set_hint("Write it in UTF-8.")
 }
 
-/// What the encoding of this database is called.
+/// Returns what the encoding of this database is called.
 pub fn name() -> String {
     // SAFETY: the name is a constant of the server's.
     unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_string_lossy().into_owned()

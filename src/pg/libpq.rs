@@ -159,7 +159,7 @@ fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<LibpqAnswer>, C
     Ok(handle.next())
 }
 
-/// What the server would say to a text with a zero byte, which can't be sent to it.
+/// Returns what the server would say to a text with a zero byte, which can't be sent to it.
 fn zero_byte() -> ConnectionError {
     ConnectionError::Refused {
         code: *b"22021",

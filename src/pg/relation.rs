@@ -124,8 +124,8 @@ impl Relation {
         self.allows(pg_sys::ACL_SELECT, role::current())
     }
 
-    /// Where a sequence is; None where this is none. Not by a SELECT, which takes a name: a view of that name, put there
-    /// while a lock is waited for, would run its owner's code.
+    /// Returns where a sequence is; None where this is none. Not by a SELECT, which takes a name: a view of that name,
+    /// put there while a lock is waited for, would run its owner's code.
     pub fn position(&self) -> Option<SequencePosition> {
         if !self.is_sequence {
             return None;

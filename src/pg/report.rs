@@ -68,7 +68,7 @@ pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> Er
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
 }
 
-/// What an error said that was caught.
+/// Returns what an error said that was caught.
 pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
     match error {
         CaughtError::PostgresError(report)

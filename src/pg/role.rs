@@ -57,7 +57,7 @@ pub fn may_execute(function: pg_sys::Oid) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// What a role is called. Only within a transaction.
+/// Returns what a role is called. Only within a transaction.
 pub fn name(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: as above; a copy that belongs to the transaction's memory.
     let name = unsafe { pg_sys::GetUserNameFromId(role, true) };
@@ -98,7 +98,8 @@ pub fn watch() {
     });
 }
 
-/// How many of them there were since [`watch`]: where that is the same as before, every role has the rights that it had.
+/// Returns how many of them there were since [`watch`]: where that is the same as before, every role has the rights
+/// that it had.
 #[inline]
 pub fn changes() -> u64 {
     CHANGES.get()

@@ -24,7 +24,7 @@ pub fn may_have(table: &'static Table, columns: &[(&CStr, TagText)]) -> Result<b
     look_at(table, Wait::No, View::Dirty, &columns, |_| found = true).map(|_| found)
 }
 
-/// What a column of text says in all rows. As [`has`].
+/// Returns what a column of text says in all rows. As [`has`].
 pub fn texts(table: &'static Table, column: &CStr) -> Result<Vec<TagText>, Unseen> {
     let mut texts = Vec::new();
     look(table, Wait::No, &[], |row| texts.extend(row.tag(column))).map(|_| texts)

@@ -158,7 +158,7 @@ pub struct SequenceTerms {
     pub is_bigint: bool,
 }
 
-/// How a sequence counts; None where there is none of this oid. Only within a transaction.
+/// Returns how a sequence counts; None where there is none of this oid. Only within a transaction.
 pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
     unsafe {
@@ -188,7 +188,7 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     }
 }
 
-/// What a sequence is called; an empty name where it is gone. Only within a transaction.
+/// Returns what a sequence is called; an empty name where it is gone. Only within a transaction.
 pub fn name(sequence: pg_sys::Oid) -> String {
     // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
     let name = unsafe { pg_sys::get_rel_name(sequence) };

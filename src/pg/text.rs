@@ -25,7 +25,7 @@ pub struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// What it says. The name is the argument's.
+    /// Returns what it says. The name is the argument's.
     ///
     /// # Errors
     /// It has more than [`MAX_TEXT_BYTES`].

@@ -98,7 +98,7 @@ pub fn connect_to_no_database() {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
 }
 
-/// What [`start`] gave a worker: its worker slot or errand, and its database.
+/// Returns what [`start`] gave a worker: its worker slot or errand, and its database.
 #[allow(clippy::cast_possible_truncation, reason = "the two halves that it put together")]
 pub fn number_and_database(argument: pg_sys::Datum) -> (u32, u32) {
     let argument = argument.value() as u64;

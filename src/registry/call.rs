@@ -128,7 +128,7 @@ impl RegistryNotes for Noted {
     }
 }
 
-/// What is known of a registry of this database; None where there is no place for it.
+/// Returns what is known of a registry of this database; None where there is no place for it.
 pub fn entry(site: &Site) -> Option<&'static RegistryEntry> {
     registries::entry(server::database(), site.position, &site.server)
 }

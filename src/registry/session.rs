@@ -29,7 +29,7 @@ pub fn ask(
     answer.map_err(|error| refused(server, &error))
 }
 
-/// Which registry a name leads to now.
+/// Returns which registry a name leads to now.
 pub fn look(server: &str) -> Checked<wire::Registry> {
     ask(&mut RegistryCaller::default(), server, None, RequestBody::Introduce).map(|answer| answer.registry)
 }

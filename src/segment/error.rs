@@ -224,7 +224,7 @@ fn wanted(action: Action) -> &'static str {
     if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()
 }
 
-/// What stands in the way of a refill, and what to do about it.
+/// Returns what stands in the way of a refill, and what to do about it.
 fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     match trouble {
         // Where there is a registry, it is locked there.
@@ -250,7 +250,7 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     }
 }
 
-/// What keeps a worker from reserving, and what to do about it; None where it is no fault of the worker's.
+/// Returns what keeps a worker from reserving, and what to do about it; None where it is no fault of the worker's.
 pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     Some(match trouble {
         Trouble::RowLocked | Trouble::Registry => return None,
@@ -289,7 +289,7 @@ pub fn no_answer() -> (String, String) {
     })
 }
 
-/// What is wrong with the registries of this database, if anything, and what to do about it.
+/// Returns what is wrong with the registries of this database, if anything, and what to do about it.
 fn registry_trouble() -> Option<(String, String)> {
     let complaints = registries::complaints(server::database());
     let each = complaints.iter().map(|(server, why, _)| ended(format!("Registry \"{server}\": {why}")));

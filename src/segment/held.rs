@@ -91,7 +91,7 @@ impl Held {
         permit == ANY_ROLE || permit == role::current().to_u32()
     }
 
-    /// Which role may take ids, if that is known and allows the current one to.
+    /// Returns which role may take ids, if that is known and allows the current one to.
     pub fn permit(&self) -> Option<Permit> {
         self.is_permitted().then(|| match self.permit.get() {
             ANY_ROLE => Permit::AnyRole,
@@ -107,7 +107,7 @@ impl Held {
         });
     }
 
-    /// Where its buffers are.
+    /// Returns where its buffers are.
     pub fn place(&self) -> Option<(&'static Slot, u64)> {
         self.place.get()
     }
@@ -149,13 +149,13 @@ pub fn format_of(text: &str) -> Option<Format> {
     resets.into_iter().find_map(|reset| Format::parse(text, reset).ok())
 }
 
-/// What the session knows of a tag, if it has used it.
+/// Returns what the session knows of a tag, if it has used it.
 #[inline]
 pub fn find(tag: &[u8]) -> Option<&'static Held> {
     HELD.borrow().as_ref()?.get(tag).copied()
 }
 
-/// What the session knows of a tag that there is, from now on.
+/// Returns what the session knows of a tag that there is, from now on.
 pub fn hold(tag: &Tag) -> &'static Held {
     find(tag.as_bytes()).unwrap_or_else(|| keep(Held::new(tag)))
 }

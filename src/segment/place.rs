@@ -217,7 +217,7 @@ pub fn raise_floor(source: Source, tag: &Tag, floor: Floor) -> bool {
     segments().is_none_or(|segments| segments.floors.write().raise(&key(source, tag), floor))
 }
 
-/// What rolled back transactions came to.
+/// Returns what rolled back transactions came to.
 pub fn floor(source: Source, tag: &Tag) -> Option<Floor> {
     segments()?.floors.read().get(&key(source, tag))
 }

@@ -86,7 +86,7 @@ fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Un
     Ok(found)
 }
 
-/// What a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
+/// Returns what a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
 fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
     let note = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));

@@ -67,8 +67,8 @@ static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::N
 /// True if what changes the table now merely tidies it.
 static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Where calls go at the moment: None where no sequence of this database is bound. Only within a transaction. Each statement that is
-/// planned asks, so this waits for no lock.
+/// Returns where calls go at the moment: None where no sequence of this database is bound. Only within a transaction.
+/// Each statement that is planned asks, so this waits for no lock.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
     let targets = if any() == AnyBound::None { None } else { targets() };
@@ -124,8 +124,9 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     })
 }
 
-/// What a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the table is locked this
-/// waits for it, as the server's functions wait for a sequence: until a time-out or the user ends it.
+/// Returns what a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the
+/// table is locked this waits for it, as the server's functions wait for a sequence: until a time-out or the user ends
+/// it.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
     let row = row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, true)).ok()??;
     believed(sequence, row)
@@ -252,7 +253,7 @@ fn learned(forgotten: u64, known: Option<KnownSequence>) -> AnyBound {
     any
 }
 
-/// What serves while the table is locked. It is looked up again each time.
+/// Returns what serves while the table is locked. It is looked up again each time.
 fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
     let serves = |known: &&KnownSequence| {
         let is_as_it_was = known.changes.is_some() && known.changes == committed;

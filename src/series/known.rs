@@ -232,7 +232,8 @@ fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
 
-/// What the session knows of a series: as of all that is committed by now, and of what the transaction has changed itself.
+/// Returns what the session knows of a series: as of all that is committed by now, and of what the transaction has
+/// changed itself.
 pub fn look_up(name: &[u8]) -> Result<Rc<KnownSeries>, NoNumberError> {
     // Others may have changed it since the statement began.
     catalog::take_in_changes();

@@ -226,7 +226,7 @@ fn open(
     }
 }
 
-/// What is wrong with the tag, in words of the series.
+/// Returns what is wrong with the tag, in words of the series.
 fn explained(error: SegmentError, known: &KnownSeries, key: &Key) -> NoNumberError {
     let series = known.shown();
     match error {

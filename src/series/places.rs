@@ -9,7 +9,7 @@ use std::cell::RefCell;
 pub struct Places(RefCell<Vec<Option<(&'static Slot, Claim)>>>);
 
 impl Places {
-    /// Where a section is.
+    /// Returns where a section is.
     pub fn find(&self, number: u16) -> Option<(&'static Slot, Claim)> {
         *self.0.borrow().get(usize::from(number))?
     }

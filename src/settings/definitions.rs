@@ -241,7 +241,7 @@ impl Check<&str> for LayoutCheck {
     }
 }
 
-/// What an error of the core says of a value.
+/// Returns what an error of the core says of a value.
 fn problem(error: &impl Explain) -> BadValue {
     let mut detail = sentence(&format!("{error}."));
     if let Some(more) = error.detail() {

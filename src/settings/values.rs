@@ -108,7 +108,7 @@ pub fn check() -> Result<(), Box<ErrorReport>> {
     Ok(())
 }
 
-/// What follows from the settings of server start; None before they were checked.
+/// Returns what follows from the settings of server start; None before they were checked.
 pub fn config() -> Option<&'static Config> {
     CONFIG.get()
 }
@@ -161,7 +161,7 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
     read(setting).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What the generator may do for this session.
+/// Returns what the generator may do for this session.
 #[inline]
 pub fn rules() -> Rules {
     Rules {
@@ -174,7 +174,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// What to do when the clock is behind by more than the rules allow.
+/// Returns what to do when the clock is behind by more than the rules allow.
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
@@ -183,7 +183,7 @@ pub fn rollback() -> ClockRollback {
     }
 }
 
-/// Which worker id to lease.
+/// Returns which worker id to lease.
 pub fn worker_id_policy() -> Policy {
     match read(&WORKER_ID_POLICY) {
         PolicyChoice::Reuse => Policy::Reuse,
@@ -192,12 +192,12 @@ pub fn worker_id_policy() -> Policy {
     }
 }
 
-/// How far ahead a worker id is leased.
+/// Returns how far ahead a worker id is leased.
 pub fn lease_duration() -> Duration {
     Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
 }
 
-/// How far the clock may differ from the registry's.
+/// Returns how far the clock may differ from the registry's.
 pub fn max_clock_skew() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_SKEW).unsigned_abs().into())
 }
@@ -212,7 +212,7 @@ pub fn max_clock_jump() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
 }
 
-/// How far beyond the clock the high-water mark is raised.
+/// Returns how far beyond the clock the high-water mark is raised.
 pub fn reserve() -> Duration {
     Duration::from_millis(read(&RESERVE).unsigned_abs().into())
 }
@@ -249,7 +249,7 @@ pub fn segment_wait_timeout() -> Duration {
     Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// How far apart the readings of the last hour are; zero: none are taken.
+/// Returns how far apart the readings of the last hour are; zero: none are taken.
 pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }

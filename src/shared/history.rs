@@ -6,7 +6,7 @@ use snowflake_ids_core::report::history::History;
 /// The block.
 pub static HISTORY: Shmem<History> = Shmem::new(c"snowflake_ids history", || 0, |_| Some(History::default()));
 
-/// What is there; None where the library was not preloaded.
+/// Returns what is there; None where the library was not preloaded.
 pub fn history() -> Option<&'static History> {
     HISTORY.get()
 }

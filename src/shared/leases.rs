@@ -32,7 +32,7 @@ pub struct Leases {
 /// The block.
 pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
 
-/// What is there; None where the library was not preloaded.
+/// Returns what is there; None where the library was not preloaded.
 pub fn leases() -> Option<&'static Leases> {
     LEASES.get()
 }

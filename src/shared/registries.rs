@@ -104,7 +104,7 @@ impl RegistryEntry {
         self.private.store(false, Release);
     }
 
-    /// What is wrong with it, if anything, for the session's user.
+    /// Returns what is wrong with it, if anything, for the session's user.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -120,7 +120,7 @@ impl RegistryEntry {
         self.server.read().1
     }
 
-    /// What there is to go by when it is to be asked again.
+    /// Returns what there is to go by when it is to be asked again.
     pub fn health(&self) -> Health {
         Health {
             failures: u32::try_from(self.in_a_row.load(Relaxed)).unwrap_or(u32::MAX),
@@ -134,7 +134,7 @@ impl RegistryEntry {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
     }
 
-    /// What to do about it, likewise.
+    /// Returns what to do about it, likewise.
     fn shown_hint(&self) -> String {
         if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
     }
@@ -194,7 +194,7 @@ pub fn find(database: u32, position: u32) -> Option<&'static RegistryEntry> {
     all().iter().find(|entry| entry.key.load(Acquire) == key)
 }
 
-/// What is wrong with the registries of a database: their names, why, and what to do about it.
+/// Returns what is wrong with the registries of a database: their names, why, and what to do about it.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
     each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.shown_hint()))).collect()

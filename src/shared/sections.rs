@@ -26,7 +26,7 @@ impl Sections {
         &self.keys
     }
 
-    /// Where a key of a series is.
+    /// Returns where a key of a series is.
     #[inline]
     pub fn hash(&self, series: i64, key: &Key) -> Hash {
         Hash::of(self.keys.secret(), series, key)
@@ -50,7 +50,7 @@ pub fn sections() -> Option<&'static Sections> {
     SECTIONS.get()
 }
 
-/// How many there is memory for.
+/// Returns how many there is memory for.
 fn buckets() -> usize {
     settings::config().map_or(0, |config| config.series_memory / size_of::<Bucket>())
 }

@@ -94,7 +94,7 @@ impl Segments {
         self.former.add(slot.hand_over(self.new_incarnation()));
     }
 
-    /// What was counted of all tags since the server's start, and how many have a place.
+    /// Returns what was counted of all tags since the server's start, and how many have a place.
     pub fn counts_in_all(&self) -> (Counts, usize) {
         let directory = self.directory.read();
         let present = directory.iter().filter_map(|(place, _)| Some(self.slots.get(place)?.counts_in_all()));
@@ -191,7 +191,7 @@ pub fn wake_launcher() {
     }
 }
 
-/// What keeps requests from being served that no slot tells of.
+/// Returns what keeps requests from being served that no slot tells of.
 pub fn trouble() -> Option<Trouble> {
     // It starts with the server, unless there was no place for it.
     segments().filter(|segments| !segments.launcher.is_manned()).map(|_| Trouble::NoWorker)

@@ -101,7 +101,7 @@ impl Slot {
         counts
     }
 
-    /// What was counted since it is this tag's.
+    /// Returns what was counted since it is this tag's.
     pub fn counts_in_all(&self) -> Counts {
         self.counts_beside(self.segment.shelves())
     }
@@ -119,7 +119,7 @@ impl Slot {
         }
     }
 
-    /// What was counted since counts were set back.
+    /// Returns what was counted since counts were set back.
     pub fn counts(&self) -> Counts {
         self.counts_in_all() - self.before.get()
     }
@@ -160,7 +160,7 @@ impl Slot {
         self.section.was_used() | (self.seen.swap(mark, Relaxed) != mark)
     }
 
-    /// How far it is where it starts slowly.
+    /// Returns how far it is where it starts slowly.
     pub fn slow_start(&self) -> Option<SlowStart> {
         let granted = self.slow_start.load(Relaxed).checked_sub(1)?;
         Some(SlowStart { granted: u32::try_from(granted).unwrap_or(u32::MAX) })

@@ -45,13 +45,13 @@ impl WorkerSlot {
         self.leaves_by.load(Ordering::Acquire) != 0
     }
 
-    /// How much longer the worker there may go on with what it is doing; None: as long as it takes.
+    /// Returns how much longer the worker there may go on with what it is doing; None: as long as it takes.
     pub fn time_left(&self) -> Option<Duration> {
         let by = self.leaves_by.load(Ordering::Acquire);
         (by != 0).then(|| Duration::from_micros(by).saturating_sub(uptime()))
     }
 
-    /// How its worker ended.
+    /// Returns how its worker ended.
     pub fn end(&self) -> TurnEnd {
         let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         match () {

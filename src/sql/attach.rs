@@ -67,7 +67,7 @@ mod snowflake_ids_internal {
         made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
     }
 
-    /// Where a sequence is. Null where the relation is none.
+    /// Returns where a sequence is. Null where the relation is none.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn sequence_position(
         sequence: pg_sys::Oid,

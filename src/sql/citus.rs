@@ -22,7 +22,7 @@ mod snowflake_ids_internal {
     /// More than a name has.
     const MOST_OF_NAME: usize = 256;
 
-    /// What tells the registry that this database is, or would be, from others.
+    /// Returns what tells the registry that this database is, or would be, from others.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_identity() -> Option<String> {
         registry::this().map(|this| this.identity)
@@ -34,7 +34,7 @@ mod snowflake_ids_internal {
         registry::this().map(|this| this.timeline.into())
     }
 
-    /// Which registry is found by a name now, in JSON: its identity and its timeline.
+    /// Returns which registry is found by a name now, in JSON: its identity and its timeline.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
         let server = server.read_up_to(MOST_OF_NAME, "server")?;
@@ -58,7 +58,7 @@ mod snowflake_ids_internal {
         leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
     }
 
-    /// What is wrong with nodes, an array of them in JSON; and whether that may go away by itself.
+    /// Returns what is wrong with nodes, an array of them in JSON; and whether that may go away by itself.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn citus_judge(
         nodes: Text<'_>,

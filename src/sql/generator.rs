@@ -65,7 +65,7 @@ mod snowflake_ids_internal {
         Ok(layout::of_server()?.to_string())
     }
 
-    /// What this server's counter of a layout does; the place that it has, where it is not the server's own.
+    /// Returns what this server's counter of a layout does; the place that it has, where it is not the server's own.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn layout_status(
         layout: Text<'_>,

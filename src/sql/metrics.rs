@@ -64,7 +64,7 @@ mod snowflake_ids_internal {
         micros as f64 / 1e6
     }
 
-    /// What is counted of each tag in use, and how many ids it has left, beside what `segment_slots` tells.
+    /// Returns what is counted of each tag in use, and how many ids it has left, beside what `segment_slots` tells.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_counts() -> Result<
         TableIterator<
@@ -114,7 +114,8 @@ mod snowflake_ids_internal {
         Ok(TableIterator::new(rows))
     }
 
-    /// What was counted of all tags of this server since it started, also of those that have lost their place since then.
+    /// Returns what was counted of all tags of this server since it started, also of those that have lost their place
+    /// since then.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_totals() -> Result<
         TableIterator<
@@ -145,8 +146,8 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// How well the places serve as a cache, since this server started: ids that were taken where a tag had its place, calls that
-    /// found none of their tag, and tags that lost theirs to others.
+    /// Returns how well the places serve as a cache, since this server started: ids that were taken where a tag had its
+    /// place, calls that found none of their tag, and tags that lost theirs to others.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_places() -> Result<
         TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,
@@ -178,7 +179,7 @@ mod snowflake_ids_internal {
         TableIterator::new(None)
     }
 
-    /// Which release the library is of. That of the extension's SQL objects may be an earlier one.
+    /// Returns which release the library is of. That of the extension's SQL objects may be an earlier one.
     #[pg_extern(stable, parallel_safe)]
     fn library_version() -> &'static str {
         env!("CARGO_PKG_VERSION")

@@ -49,7 +49,8 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// What all processes show. Of another role's call it is told that there is one, unless the caller may see what others do.
+    /// Returns what all processes show. Of another role's call it is told that there is one, unless the caller may see
+    /// what others do.
     #[pg_extern(volatile, parallel_safe)]
     fn progress_places() -> Result<
         TableIterator<

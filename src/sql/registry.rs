@@ -260,7 +260,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
     }
 
-    /// How a registry of a database fares since the server's start.
+    /// Returns how a registry of a database fares since the server's start.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn registry_health(
         position: i32,

@@ -13,7 +13,7 @@ mod snowflake_ids {
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::report::history::samples;
 
-    /// What the server did between each two samples of the last hour, the earliest first.
+    /// Returns what the server did between each two samples of the last hour, the earliest first.
     #[pg_extern(volatile, parallel_safe)]
     fn status_history() -> Result<
         TableIterator<

@@ -283,7 +283,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         })
     }
 
-    /// What shared memory holds of all tags in use.
+    /// Returns what shared memory holds of all tags in use.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_slots() -> Result<
         TableIterator<

@@ -415,7 +415,7 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// What a column that a series is to fill has to hold, where a role may take the series' numbers.
+    /// Returns what a column that a series is to fill has to hold, where a role may take the series' numbers.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_to_attach(
         series: Option<Text<'_>>,

@@ -8,8 +8,8 @@ use snowflake_ids_core::generator::named::{GeneratorRow, Named, NamedError};
 use snowflake_ids_core::sequence::directory::Tag;
 use std::time::Duration;
 
-/// What the row of this name says; None where there is none. Waits for so long where the table is locked. Only within a
-/// transaction, of which it sees what that has changed.
+/// Returns what the row of this name says; None where there is none. Waits for so long where the table is locked. Only
+/// within a transaction, of which it sees what that has changed.
 ///
 /// # Errors
 /// [`Unseen`].

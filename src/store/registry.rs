@@ -226,7 +226,8 @@ pub fn note_seen(registry: &wire::Registry) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// How far ids of a tag were received from a registry, and the version that its row had since; None where none were.
+/// Returns how far ids of a tag were received from a registry, and the version that its row had since; None where none
+/// were.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -309,7 +310,7 @@ pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiErro
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }
 
-/// How the tags stand beside these rows, in their order.
+/// Returns how the tags stand beside these rows, in their order.
 pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
     DEFINITION.all(&[array_of(rows).into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();

@@ -146,7 +146,7 @@ pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Spi
     rows.into_iter().flatten().collect()
 }
 
-/// Which life a tag is in; None where there is none of this name.
+/// Returns which life a tag is in; None where there is none of this name.
 pub fn life(tag: &Tag) -> Result<Option<i64>, SpiError> {
     Ok(LIFE.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }

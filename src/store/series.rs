@@ -162,8 +162,9 @@ pub fn counters(of: KeyType) -> Option<Source> {
     table.find()
 }
 
-/// What the row of this name says, and whether it takes privileges to use the series; None where there is none. And the table, in
-/// which that is so. Waits for so long where it is locked. Only within a transaction, of which it sees what that has changed.
+/// Returns what the row of this name says, and whether it takes privileges to use the series; None where there is none.
+/// And the table, in which that is so. Waits for so long where it is locked. Only within a transaction, of which it
+/// sees what that has changed.
 ///
 /// # Errors
 /// [`Unseen`].
@@ -201,7 +202,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     })
 }
 
-/// Which roles have which privileges on a series. Waits as [`read`]. Only within a transaction.
+/// Returns which roles have which privileges on a series. Waits as [`read`]. Only within a transaction.
 ///
 /// # Errors
 /// [`Unseen`].
@@ -295,7 +296,7 @@ pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
     Ok(days.unwrap_or_default())
 }
 
-/// Where a key is; None where it has no counter.
+/// Returns where a key is; None where it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     counters_of(key).read.first(&[series.id.into(), datum(key)], number)
 }

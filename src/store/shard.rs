@@ -83,7 +83,7 @@ impl KeyTable {
         changed(&sql, arguments, number)
     }
 
-    /// Where a key is; None where it has no counter.
+    /// Returns where a key is; None where it has no counter.
     pub fn last(&self, key: &Key) -> Result<Option<Number>, SpiError> {
         let sql = format!(
             "SELECT {NUMBER} FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",

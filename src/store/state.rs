@@ -17,7 +17,7 @@ const WITNESS: &str = "pg_logical/snowflake_ids.witness";
 const WITNESS_FOLDER: &str = "pg_logical";
 const TESTIMONY: &str = "snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
 
-/// What the state's file holds, and which file it is; None where there is none.
+/// Returns what the state's file holds, and which file it is; None where there is none.
 pub fn read() -> io::Result<Option<(Vec<u8>, Birth)>> {
     let mut file = match File::open(FILE) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -81,7 +81,8 @@ pub fn data_directory() -> io::Result<DataDirectory> {
     Ok(DataDirectory { identity, file: None, host, directory })
 }
 
-/// What tells a file from its copies. Images of file systems that were made from nothing say 1970 of all that they hold.
+/// Returns what tells a file from its copies. Images of file systems that were made from nothing say 1970 of all that
+/// they hold.
 fn birth(of: &Metadata) -> Birth {
     let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let born = born.filter(|born| !born.is_zero());
@@ -89,7 +90,7 @@ fn birth(of: &Metadata) -> Birth {
     Birth { inode: of.ino(), at }
 }
 
-/// What a file of the system says in its one line; empty where it can't be read.
+/// Returns what a file of the system says in its one line; empty where it can't be read.
 pub fn line_of(path: &str) -> String {
     fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
 }

@@ -269,7 +269,7 @@ fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     })
 }
 
-/// What a row is to say.
+/// Returns what a row is to say.
 fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![

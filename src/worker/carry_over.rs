@@ -104,7 +104,7 @@ pub fn restore_floors() {
     }
 }
 
-/// What is left of the tags of a database; where that cannot be read, nothing.
+/// Returns what is left of the tags of a database; where that cannot be read, nothing.
 pub fn of_database(database: u32) -> CarryOvers {
     let (carry_overs, error) = carry_over_file::CarryOvers::of_database(InDataDirectory, database);
     if let Some(error) = error {

@@ -50,8 +50,8 @@ pub fn run(worker_slot_number: u32, database: u32) {
     core::RefillWorker::new(&host, RegistryCaller::default(), carry_overs).run();
 }
 
-/// How much longer this process may go on with what it is doing; None: as long as it takes. Where that is over, it is said
-/// so of its turn.
+/// Returns how much longer this process may go on with what it is doing; None: as long as it takes. Where that is over,
+/// it is said so of its turn.
 fn time_left() -> Option<Duration> {
     let worker_slot = WORKER_SLOT.get()?;
     let left = worker_slot.time_left()?;

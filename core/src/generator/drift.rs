@@ -29,8 +29,8 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// How long to sleep before the next try, given how much longer the call may wait; None to give up.
-    /// Where there was no step back, the clock only has to tick, and is waited for under either policy.
+    /// Returns how long to sleep before the next try, given how much longer the call may wait; None to give up. Where
+    /// there was no step back, the clock only has to tick, and is waited for under either policy.
     pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;

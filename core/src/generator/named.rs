@@ -45,7 +45,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// What a row says.
+    /// Returns what a row says.
     ///
     /// # Errors
     /// [`NamedError`], which names the column at fault.

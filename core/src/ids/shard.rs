@@ -47,7 +47,7 @@ impl Shard {
         self.modulus.get()
     }
 
-    /// Which of them this one is, from 0.
+    /// Returns which of them this one is, from 0.
     pub const fn remainder(&self) -> u64 {
         self.remainder
     }
@@ -123,7 +123,7 @@ impl PositionRange {
     }
 }
 
-/// What hash partitioning makes of a bigint: `hash_combine64(0, hashint8extended(id, HASH_PARTITION_SEED))`.
+/// Returns what hash partitioning makes of a bigint: `hash_combine64(0, hashint8extended(id, HASH_PARTITION_SEED))`.
 #[inline]
 const fn partition_hash(id: i64) -> u64 {
     const COMBINE: u64 = 0x49a0_f4dd_15e5_a8e3;

@@ -223,7 +223,7 @@ impl Layout {
         self.decode(id).map_err(|_| UuidError::Foreign { uuid, layout: *self })
     }
 
-    /// Which tick of its millisecond one is that begins at this instant.
+    /// Returns which tick of its millisecond one is that begins at this instant.
     #[inline]
     fn number_in_milli(&self, micros: u64) -> u64 {
         let unit = self.unit();

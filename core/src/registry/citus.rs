@@ -318,8 +318,8 @@ impl ClusterProblem {
     }
 }
 
-/// What is wrong with each of the nodes of a cluster, compared with its coordinator; where that says nothing, with the first that
-/// uses a registry.
+/// Returns what is wrong with each of the nodes of a cluster, compared with its coordinator; where that says nothing,
+/// with the first that uses a registry.
 pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     let read = |node: ClusterNode| {
         let report = node.report.as_deref().map(serde_json::from_str::<ClusterReport>);

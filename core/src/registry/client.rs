@@ -56,7 +56,7 @@ pub trait Network: Clone {
         argument: &str,
         limit: Duration,
     ) -> Result<String, ConnectionError>;
-    /// What is known of a registry.
+    /// Returns what is known of a registry.
     fn notes(&self, site: &Site) -> Self::Notes;
     /// Tells the log.
     fn log(&self, text: &str);

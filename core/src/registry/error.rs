@@ -206,13 +206,13 @@ impl RegistryError {
         )
     }
 
-    /// What is noted of it.
+    /// Returns what is noted of it.
     pub fn complaint(&self) -> Complaint {
         let (why, briefly) = (self.to_string(), self.is_private().then(|| self.briefly()));
         Complaint { why, briefly, hint: self.hint().to_owned() }
     }
 
-    /// What the caller that needs the response now can do about it.
+    /// Returns what the caller that needs the response now can do about it.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Failed(ConnectionError::Refused { code, .. }) => match code {
@@ -225,7 +225,7 @@ impl RegistryError {
         }
     }
 
-    /// What the registry adds to it; empty where nothing.
+    /// Returns what the registry adds to it; empty where nothing.
     pub fn detail(&self) -> &str {
         match self {
             Self::Failed(ConnectionError::Refused { detail, .. }) => detail.as_deref().unwrap_or_default(),
@@ -233,7 +233,7 @@ impl RegistryError {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> &str {
         match self {
             Self::Failed(ConnectionError::Refused { code, message, hint, .. }) => match code {

@@ -33,8 +33,8 @@ impl Health {
     }
 }
 
-/// Which ones to ask, in which order. `after`: the one that was asked last; `waited_for`: whether a session waits for the
-/// answer. Empty where none is to be asked now.
+/// Returns which ones to ask, in which order. `after`: the one that was asked last; `waited_for`: whether a session
+/// waits for the answer. Empty where none is to be asked now.
 pub fn order(all: &[Health], after: usize, now: Duration, waited_for: bool) -> Vec<usize> {
     let turns = || (1..=all.len()).map(|step| (after % all.len().max(1) + step) % all.len());
     let well = turns().filter(|index| all[*index].is_well());

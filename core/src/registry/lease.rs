@@ -388,7 +388,7 @@ impl Preferred {
         if capacity < Self::FEW { 1 } else { Self::SHARES }
     }
 
-    /// What the worker ids that come first leave when divided by the number of shares.
+    /// Returns what the worker ids that come first leave when divided by the number of shares.
     pub fn share(&self) -> u32 {
         self.worker % self.shares.max(1)
     }

@@ -77,7 +77,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// What was noted since this was last asked.
+    /// Returns what was noted since this was last asked.
     pub fn take(requests: &LeaseRequests, counts: &Counts) -> Self {
         let ended = Some(requests.changed.swap(0, AcqRel)).filter(|database| *database != 0);
         let under_way = requests.changing.load(Acquire) > 0;
@@ -186,8 +186,8 @@ impl Launch {
         self.look = Some(Looks { left, ..Looks::default() });
     }
 
-    /// What is to be done. `pending`: whether a session waits for a worker id; `free`: whether the place for a lease worker is;
-    /// `known`: what the state says.
+    /// Returns what is to be done. `pending`: whether a session waits for a worker id; `free`: whether the place for a
+    /// lease worker is; `known`: what the state says.
     pub fn next(
         &mut self,
         pending: bool,

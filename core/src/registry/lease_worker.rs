@@ -109,7 +109,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
     }
 
-    /// What is to be done by the state. The claim that it takes is in the state from then on.
+    /// Returns what is to be done by the state. The claim that it takes is in the state from then on.
     fn job(&mut self) -> Result<LeaseJob, IssuerError> {
         let settings = self.host.settings();
         let shared = self.other.is_some();
@@ -246,7 +246,8 @@ fn is_of(lease: &Lease, other: Option<&Other>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == other.map(|other| &other.seen.identity)
 }
 
-/// What is shown of a lease of another registry that was in the place of this one: under its name here, or in its cluster.
+/// Returns what is shown of a lease of another registry that was in the place of this one: under its name here, or in
+/// its cluster.
 fn former(lease: &Lease, other: &Other, datacenter: u32, now: UnixMicros) -> Option<Former> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;
@@ -256,7 +257,7 @@ fn former(lease: &Lease, other: &Other, datacenter: u32, now: UnixMicros) -> Opt
     (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
 
-/// What the row of this server is to say. `next`: the position that it issues next in its own layout, if it issues.
+/// Returns what the row of this server is to say. `next`: the position that it issues next in its own layout, if it issues.
 fn entry(
     state: &mut State,
     here: &Here,

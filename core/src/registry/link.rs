@@ -18,7 +18,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Which of several registries this one is; None where there is one.
+    /// Returns which of several registries this one is; None where there is one.
     pub fn share(&self, of: usize) -> Option<Share> {
         u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
     }
@@ -32,13 +32,13 @@ pub trait RegistryLink {
     /// [`RegistryError`]. What was asked for may have been done all the same.
     fn ask(&mut self, site: &Site, ask: RequestBody, limit: Duration) -> Result<Response, RegistryError>;
 
-    /// What is known of a registry.
+    /// Returns what is known of a registry.
     fn notes(&self, site: &Site) -> impl RegistryNotes;
 }
 
 /// What is noted of one registry, for all processes of a server. Where there is no room for that, nothing is.
 pub trait RegistryNotes {
-    /// What there is to go by when it is to be asked again.
+    /// Returns what there is to go by when it is to be asked again.
     fn health(&self) -> Health;
     /// Notes that it is asked.
     fn asked(&self);

@@ -10,7 +10,7 @@ use crate::sequence::tag_rows::{Create, LockWait, TagRows, reserve};
 pub trait TagRegistry: TagRows {
     /// A tag as this database has it; None where that is none that it could have.
     fn tag(&mut self, text: &str) -> Option<Tag>;
-    /// How far transactions came here that were rolled back.
+    /// Returns how far transactions came here that were rolled back.
     fn floor(&mut self, tag: &Tag) -> Option<Floor>;
     /// Ends what takes too long.
     fn check_for_interrupts(&mut self);

@@ -228,7 +228,7 @@ fn wary(until: UnixMicros) -> LeaseError {
     )
 }
 
-/// What a row says of the server that it is newly leased to.
+/// Returns what a row says of the server that it is newly leased to.
 fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
     LeaseRow { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }

@@ -138,13 +138,13 @@ pub struct Sample {
     pub steps_back: u64,
     /// Steps forward of the clock.
     pub steps_forward: u64,
-    /// How far the last id was ahead of the clock.
+    /// Returns how far the last id was ahead of the clock.
     pub drift: Duration,
-    /// How far the clock was ahead without being followed.
+    /// Returns how far the clock was ahead without being followed.
     pub clock_ahead: Duration,
 }
 
-/// What happened between each reading and the next. Two of the same moment say nothing of a rate.
+/// Returns what happened between each reading and the next. Two of the same moment say nothing of a rate.
 pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
     let pairs = readings.iter().zip(readings.iter().skip(1));
     pairs.filter_map(|(before, after)| between(before, after)).collect()

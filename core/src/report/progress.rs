@@ -21,7 +21,7 @@ impl Command {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Audit, Self::Attach, Self::Detach];
 
-    /// What it is called.
+    /// Returns what it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Audit => "audit",
@@ -67,7 +67,7 @@ impl Phase {
         Self::Propagating,
     ];
 
-    /// What it is called.
+    /// Returns what it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Beginning => "initializing",

@@ -65,7 +65,7 @@ impl Default for CountsCell {
 }
 
 impl CountsCell {
-    /// What is there.
+    /// Returns what is there.
     pub fn get(&self) -> Counts {
         Counts::of_array(self.0.each_ref().map(|count| count.load(Relaxed)))
     }

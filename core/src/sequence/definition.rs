@@ -109,7 +109,7 @@ impl Definition {
         Self { max_id: last.unwrap_or(self.max_id), ..*self }
     }
 
-    /// How small and how large segments may be.
+    /// Returns how small and how large segments may be.
     pub fn bounds(&self) -> Bounds {
         let ids = |step: i64| u32::try_from(step.clamp(1, MAX_STEP)).unwrap_or(1);
         Bounds { min: ids(self.step), max: ids(self.max_step) }

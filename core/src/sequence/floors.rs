@@ -19,7 +19,7 @@ impl<'m> Floors<'m> {
         Self { tags, floors }
     }
 
-    /// What is noted of a tag.
+    /// Returns what is noted of a tag.
     pub fn get(&self, key: &Key) -> Option<Floor> {
         self.floors.get(self.tags.find(key)?).copied()
     }

@@ -41,7 +41,7 @@ pub trait OwnHost<T> {
     fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
     /// Notes in the row that ids up to this one are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
-    /// How far transactions came that were rolled back, or may be.
+    /// Returns how far transactions came that were rolled back, or may be.
     fn floor(&self, tag: &T) -> Option<Floor>;
     /// Notes that a transaction came so far which may be rolled back.
     fn raise_floor(&self, tag: &T, floor: Floor);

@@ -74,13 +74,13 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// How far the tag has come by it.
+    /// Returns how far the tag has come by it.
     pub fn reached(&self) -> Reached {
         (self.day, self.id)
     }
 
-    /// What is to be noted of this one and what is noted already. The life of this one is the one that the row is in for all
-    /// others: what was noted of another one is of no use any more.
+    /// Returns what is to be noted of this one and what is noted already. The life of this one is the one that the row
+    /// is in for all others: what was noted of another one is of no use any more.
     #[must_use]
     pub fn beside(self, noted: Option<Self>) -> Self {
         let is_higher = |noted: &Self| noted.life == self.life && noted.reached() >= self.reached();
@@ -316,7 +316,7 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// How far the tag has come with these.
+    /// Returns how far the tag has come with these.
     pub fn reached(&self) -> Reached {
         (self.supply.period.day, self.supply.range.last())
     }
@@ -382,14 +382,14 @@ fn is_format(text: &str, dated: bool) -> bool {
 }
 
 impl Wish {
-    /// What is to be said where there is no row, and one is to be made if that may be; None: it may.
+    /// Returns what is to be said where there is no row, and one is to be made if that may be; None: it may.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
         TagRow::unfit_since(None, self.received?)
     }
 }
 
 impl TagRow {
-    /// How far the tag has come by a floor, if that is of its present life.
+    /// Returns how far the tag has come by a floor, if that is of its present life.
     pub fn floor(&self, noted: Option<Floor>) -> Option<Reached> {
         let counts = |floor: &Floor| floor.life == self.life || !holds(Guard::FloorOfLife);
         noted.filter(counts).map(|floor| floor.reached())

@@ -238,7 +238,7 @@ impl Segment {
         }
     }
 
-    /// What the cursor stands at: its buffer, or the next one if that is used up. None if both are.
+    /// Returns what the cursor stands at: its buffer, or the next one if that is used up. None if both are.
     #[inline]
     fn stock(&self, seen: u64) -> Option<(u64, u32, Supply)> {
         let (generation, used) = split(seen);
@@ -318,7 +318,7 @@ impl Segment {
         self.cursor.0.load(Ordering::Relaxed)
     }
 
-    /// What is in the buffers now. While they are in use this is a neighbouring moment's.
+    /// Returns what is in the buffers now. While they are in use this is a neighbouring moment's.
     pub fn shelves(&self) -> Shelves {
         loop {
             let seen = self.cursor.0.load(Ordering::Acquire);
@@ -374,7 +374,7 @@ impl Buffer {
 }
 
 impl Supply {
-    /// What the taker of these ids gets.
+    /// Returns what the taker of these ids gets.
     #[inline]
     fn taken(&self, used: u32, count: u32) -> Taken {
         let range = Range { first: self.range.at(used), count, increment: self.range.increment };

@@ -84,7 +84,7 @@ impl Pace {
         bounds.clamp(self.step).saturating_mul(self.depth.max(1)).min(bounds.max())
     }
 
-    /// How many of a segment's `ids` are used when the next one is fetched: 0 to `ids`. `percent` of them,
+    /// Returns how many of a segment's `ids` are used when the next one is fetched: 0 to `ids`. `percent` of them,
     /// rounded up; none for a hungry tag, whose next segment is fetched as soon as this one is begun.
     pub fn prefetch_at(hungry: bool, percent: u8, ids: u32) -> u32 {
         if hungry {

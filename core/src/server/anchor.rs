@@ -41,20 +41,20 @@ pub enum Verdict {
 }
 
 impl Reading {
-    /// How far the wall clock was stepped since an earlier reading, in microseconds, positive forward; None where the
-    /// machine was started in between.
+    /// Returns how far the wall clock was stepped since an earlier reading, in microseconds, positive forward; None
+    /// where the machine was started in between.
     pub fn step_since(&self, earlier: &Self) -> Option<i64> {
         let comparable = !self.boot.is_empty() && self.boot == earlier.boot;
         (comparable && self.since_boot >= earlier.since_boot)
             .then(|| self.wall.0.saturating_sub(earlier.expected(self.since_boot).0))
     }
 
-    /// What the wall clock shows so long after the boot if it is not stepped.
+    /// Returns what the wall clock shows so long after the boot if it is not stepped.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
         UnixMicros(self.wall.plus_micros(since_boot).0.saturating_sub_unsigned(self.since_boot))
     }
 
-    /// What to make of this reading, given the anchor and the largest step forward to be followed.
+    /// Returns what to make of this reading, given the anchor and the largest step forward to be followed.
     pub fn judged_by(&self, anchor: &Self, max_clock_jump: Duration) -> Verdict {
         match self.step_since(anchor) {
             None => Verdict::Believed { step: Duration::ZERO },

@@ -132,7 +132,7 @@ fn unless<T>(former: Vec<Note<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item
         .filter(|note| note.stops <= MOST_STOPS)
 }
 
-/// What has none of these keys, each looked up once.
+/// Returns what has none of these keys, each looked up once.
 pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     all: Vec<T>,
     keys: &HashSet<K, S>,
@@ -198,8 +198,8 @@ pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What is written behind the others when the ids of a note are taken up: these are the tag and the note's version. Begins
-/// a line anew, as the last one may be broken off.
+/// Returns what is written behind the others when the ids of a note are taken up: these are the tag and the note's
+/// version. Begins a line anew, as the last one may be broken off.
 ///
 /// # Errors
 /// None that could happen: they are plain data.
@@ -227,7 +227,7 @@ impl NoteLine {
     }
 }
 
-/// What follows a checksum, if that is right.
+/// Returns what follows a checksum, if that is right.
 fn checked(text: &[u8]) -> Result<&[u8], String> {
     const DIGITS: usize = 8;
     let (sum, json) = text.split_at_checked(DIGITS).ok_or("a line is too short")?;
@@ -236,8 +236,8 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
     if sum == Some(crc32fast::hash(json)) { Ok(json) } else { Err("a line has a wrong checksum".to_owned()) }
 }
 
-/// What a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other damage may
-/// hide what was taken up, so that nothing is left over; floors count as far as they can be read.
+/// Returns what a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other
+/// damage may hide what was taken up, so that nothing is left over; floors count as far as they can be read.
 pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     let mut notes = Notes::default();
     let mut taken = FxHashSet::default();
@@ -265,7 +265,7 @@ pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     Ok(notes)
 }
 
-/// What a file says of transactions that were rolled back, which comes first: the rest of it is not read.
+/// Returns what a file says of transactions that were rolled back, which comes first: the rest of it is not read.
 pub fn floors_of(text: &[u8]) -> Result<Vec<Note<Floor>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
     let lines = lines.map(|line| NoteLine::read(line, form));
@@ -293,7 +293,7 @@ fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadabl
     Ok((head.version, lines.filter(|line| line.ends_with(b"\n") && line.len() > 1)))
 }
 
-/// What both buffers of a tag have left, if that is one range of one period.
+/// Returns what both buffers of a tag have left, if that is one range of one period.
 pub fn rest(shelves: &Shelves) -> Option<(Range, Period)> {
     let mut shelves = [shelves.current, shelves.next].into_iter().flatten().filter(|shelf| shelf.left() > 0);
     let shelf = shelves.next()?;

@@ -103,8 +103,8 @@ fn notes_of<F: CarryOverFile>(file: &F) -> Read<F::Error> {
     Ok(Some((notes, damage)))
 }
 
-/// How far transactions came that were rolled back, as it was noted. The search for what is left over says
-/// what is wrong with the file.
+/// Returns how far transactions came that were rolled back, as it was noted. The search for what is left over says what
+/// is wrong with the file.
 pub fn floors<F: CarryOverFile>(file: &F) -> Vec<Note<Floor>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| carry_over::floors_of(&text).ok()).unwrap_or_default()
@@ -129,7 +129,7 @@ impl<F: CarryOverFile> CarryOvers<F> {
         (Self { file, database, left: RefCell::new(left.collect()) }, error)
     }
 
-    /// What is left over of a tag of this table of tags.
+    /// Returns what is left over of a tag of this table of tags.
     pub fn of(&self, source: u32, tag: &Tag) -> Option<CarryOver> {
         self.left.borrow().get(&(source, *tag)).cloned()
     }

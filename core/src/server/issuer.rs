@@ -60,7 +60,7 @@ pub trait IssuerState {
     fn believed_now(&self) -> UnixMicros;
     /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
     fn compare(&mut self, registry: UnixMicros) -> Compared;
-    /// What all processes of the server share.
+    /// Returns what all processes of the server share.
     fn shared(&self) -> &Shared;
 }
 
@@ -288,7 +288,7 @@ impl<H: Host> Issuer<'_, H> {
         if wanted.is_some() { Ok(()) } else { failed }
     }
 
-    /// What is to be done where ids of one layout come from, and its mark is raised in the state; None: nothing.
+    /// Returns what is to be done where ids of one layout come from, and its mark is raised in the state; None: nothing.
     fn step<'c>(
         &self,
         issuing: &Issuing,

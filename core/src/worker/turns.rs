@@ -158,8 +158,8 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         queue.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// What is to be done with so many places in all, of which so many are free. So many others wait for one of them too,
-    /// and come first. Each is asked to leave once, and ended once.
+    /// Returns what is to be done with so many places in all, of which so many are free. So many others wait for one of
+    /// them too, and come first. Each is asked to leave once, and ended once.
     pub fn plan(&mut self, places: usize, free: usize, others: usize, now: Duration) -> TurnPlan<W, S> {
         let mut left: Vec<W> =
             self.queue().into_iter().filter(|one| self.pause_of(*one, now).is_none()).collect();

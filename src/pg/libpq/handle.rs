@@ -104,7 +104,7 @@ impl Handle {
         unsafe { (self.libpq.set_nonblocking)(self.connection.as_ptr(), 1) == 0 }
     }
 
-    /// What to wait for; another one whenever libpq tries another address.
+    /// Returns what to wait for; another one whenever libpq tries another address.
     pub fn socket(&self) -> c_int {
         // SAFETY: as above.
         unsafe { (self.libpq.socket)(self.connection.as_ptr()) }
@@ -120,7 +120,7 @@ impl Handle {
         self.status() == CONNECTION_OK
     }
 
-    /// What went wrong last.
+    /// Returns what went wrong last.
     pub fn error(&self) -> String {
         // SAFETY: as above; the text is libpq's until the next call, and copied.
         unsafe { one_line((self.libpq.error_message)(self.connection.as_ptr())) }

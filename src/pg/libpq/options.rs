@@ -81,7 +81,7 @@ unsafe fn read(options: *mut pg_sys::List) -> Vec<(String, String)> {
     }
 }
 
-/// What libpq knows and users may set.
+/// Returns what libpq knows and users may set.
 fn known() -> HashSet<String> {
     let libpq = libpq();
     let mut names = HashSet::new();

@@ -26,7 +26,7 @@ impl TroubleCell {
         self.0.store(0, Relaxed);
     }
 
-    /// What it is, if anything.
+    /// Returns what it is, if anything.
     pub fn get(&self) -> Option<Trouble> {
         let number = self.0.load(Relaxed);
         #[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]

@@ -38,7 +38,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// What this database is to worker ids, or should be; None where that cannot be found out now.
+    /// Returns what this database is to worker ids, or should be; None where that cannot be found out now.
     pub fn look(&mut self) -> Option<Use> {
         let found = note_chosen().and_then(|()| self.find());
         match found {

@@ -28,9 +28,9 @@ pub trait Caller: Host {
     fn trouble(&self) -> Option<LeaseError>;
     /// Has the launcher keep the mark ahead from now on.
     fn call_launcher(&self);
-    /// What to do about a clock that was stepped back.
+    /// Returns what to do about a clock that was stepped back.
     fn rollback(&self) -> ClockRollback;
-    /// How much longer this call may wait for the clock.
+    /// Returns how much longer this call may wait for the clock.
     fn left(&self) -> Duration;
     /// Waits.
     fn sleep(&self, time: Duration);

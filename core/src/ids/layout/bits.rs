@@ -45,7 +45,7 @@ impl Layout {
         &self.widths
     }
 
-    /// Where the sequence stands.
+    /// Returns where the sequence stands.
     pub const fn order(&self) -> Order {
         self.order
     }

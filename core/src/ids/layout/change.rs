@@ -32,11 +32,11 @@ pub struct LayoutChange {
 pub struct Past {
     /// The position below which they are, of those that this server gave or reserved.
     pub mark: Position,
-    /// How far ahead of this server's clock ids of any server may be: their drift, and what their clocks differ.
+    /// Returns how far ahead of this server's clock ids of any server may be: their drift, and what their clocks differ.
     pub ahead: Duration,
 }
 
-/// What a change from one layout to another comes to, at `now`.
+/// Returns what a change from one layout to another comes to, at `now`.
 pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutChange {
     let ahead = micros(past.ahead);
     let above_from = if old == new { Some(now) } else { above_from(old, new, past.mark, ahead, now) };

@@ -64,8 +64,8 @@ pub fn give<H: NodeTables, R: Registries>(
     Ok(())
 }
 
-/// How far each tag was received from this registry. What came from another one, as from its predecessor before an upgrade,
-/// says nothing of its rows.
+/// Returns how far each tag was received from this registry. What came from another one, as from its predecessor before
+/// an upgrade, says nothing of its rows.
 fn received_of<'r>(received: &'r [(String, ReceivedTag)], site: &Site) -> BTreeMap<&'r str, Reached> {
     let is_its = |identity: &str| identity == site.seen.identity;
     let its = received.iter().filter(|(identity, _)| is_its(identity));

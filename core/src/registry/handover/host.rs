@@ -25,9 +25,9 @@ pub trait NodeTables: RegistryTags {
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
     /// The tags that were received, in their order: each with the identity of the registry, and how far.
     fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
-    /// How far a tag was received from the registry of this identity; None where it was not.
+    /// Returns how far a tag was received from the registry of this identity; None where it was not.
     fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Self::Error>;
-    /// How far transactions came here that were rolled back.
+    /// Returns how far transactions came here that were rolled back.
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
     /// Notes, for all registries in use, how far each tag has come: as if that was received.
     fn note_all(&mut self) -> Result<(), Self::Error>;
@@ -45,7 +45,7 @@ pub trait NodeTables: RegistryTags {
     fn identity(&mut self) -> Option<String>;
     /// The clock here.
     fn now(&self) -> UnixMicros;
-    /// How far clocks may differ.
+    /// Returns how far clocks may differ.
     fn max_clock_skew(&self) -> Duration;
 }
 

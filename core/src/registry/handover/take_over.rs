@@ -19,7 +19,7 @@ pub trait RegistryTags {
     /// Has tags with these rows, in JSON and one for each tag: makes those that there are not, and raises those that are
     /// behind. Those that it makes are of this share.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
-    /// How its tags stand beside these rows, in their order.
+    /// Returns how its tags stand beside these rows, in their order.
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
     /// Ends what takes too long.
     fn check_for_interrupts(&mut self);

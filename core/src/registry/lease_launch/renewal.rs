@@ -54,7 +54,7 @@ pub struct RenewalRound {
 }
 
 impl Renewal {
-    /// What is to be done about a lease.
+    /// Returns what is to be done about a lease.
     pub fn round(&mut self, lease: Lapse, now: Duration) -> RenewalRound {
         if !lease.is_asked {
             self.told = self.told.filter(|_| self.asked.is_none());
@@ -69,7 +69,7 @@ impl Renewal {
         RenewalRound { ask, remind, due }
     }
 
-    /// What is to be done where there is no lease, as the registry gave none when it was asked last.
+    /// Returns what is to be done where there is no lease, as the registry gave none when it was asked last.
     pub fn round_without(&mut self, now: Duration) -> RenewalRound {
         let (ask, due) = self.ask(now);
         RenewalRound { ask, remind: false, due }

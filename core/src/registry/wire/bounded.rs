@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 /// How much of what a registry says is shown, in characters.
 const MAX_SAID_CHARS: usize = 2_048;
 
-/// What another server says, fit to be shown: without control characters, and of no more than 2,048 characters.
+/// Returns what another server says, fit to be shown: without control characters, and of no more than 2,048 characters.
 pub fn said(text: &str) -> String {
     cut(text, MAX_SAID_CHARS)
 }

@@ -47,12 +47,12 @@ impl<'m> Shares<'m> {
         }
     }
 
-    /// How many a database has.
+    /// Returns how many a database has.
     pub fn of(&self, database: u32) -> u32 {
         self.at(database).and_then(|at| self.shares.get(at)).map_or(0, |share| share.places)
     }
 
-    /// How many the database has that has most.
+    /// Returns how many the database has that has most.
     pub fn most(&self) -> u32 {
         self.used().iter().map(|share| share.places).max().unwrap_or(0)
     }

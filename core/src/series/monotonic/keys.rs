@@ -44,12 +44,12 @@ impl<'m> Keys<'m> {
         Self { buckets, secret }
     }
 
-    /// How many there is room for.
+    /// Returns how many there is room for.
     pub const fn room(&self) -> usize {
         self.buckets.len() * ENTRIES
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.buckets.iter().map(Bucket::len).sum()
     }
@@ -59,7 +59,7 @@ impl<'m> Keys<'m> {
         self.len() == 0
     }
 
-    /// What keys are found by.
+    /// Returns what keys are found by.
     pub const fn secret(&self) -> u64 {
         self.secret
     }

@@ -178,7 +178,7 @@ impl Section {
         true
     }
 
-    /// What it needs, given what a taker saw that had no number of it: whose it was, and its range.
+    /// Returns what it needs, given what a taker saw that had no number of it: whose it was, and its range.
     pub fn need(&self, seen: Option<(u64, SectionBounds)>) -> SectionNeed {
         match self.owner() {
             0 if self.is_littered() => SectionNeed::Sweep,

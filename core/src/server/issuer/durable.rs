@@ -97,7 +97,7 @@ impl<H: Host> Issuer<'_, H> {
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
     }
 
-    /// What there is to know before a state can be taken up.
+    /// Returns what there is to know before a state can be taken up.
     pub(super) fn here(&self, issuing: &Issuing) -> Result<Here, IssuerError> {
         let home = self.host.data_directory().map_err(IssuerError::Unreadable)?;
         let (cluster, settings) = (self.host.cluster(), self.host.settings());

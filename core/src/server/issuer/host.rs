@@ -19,7 +19,7 @@ pub trait StateStore {
     /// A file that is being written under the other name.
     type NewFile;
 
-    /// What the state's file holds, and which file it is; None where there is none.
+    /// Returns what the state's file holds, and which file it is; None where there is none.
     fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>>;
     /// Returns whether the witness is there.
     fn is_witnessed(&self) -> io::Result<bool>;
@@ -43,7 +43,7 @@ pub trait StateStore {
 
 /// The machine's clocks.
 pub trait Clocks {
-    /// What they show now.
+    /// Returns what they show now.
     fn reading(&self) -> Reading;
 }
 

@@ -20,7 +20,7 @@ pub struct Issuing {
 }
 
 impl Issuing {
-    /// What a server with so many places begins with.
+    /// Returns what a server with so many places begins with.
     pub fn new(places: &'static mut [Occupancy]) -> Self {
         Self { places, ..Self::default() }
     }

@@ -12,7 +12,8 @@ use crate::server::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<H: Host> Issuer<'_, H> {
-    /// What keeps ids from being issued, in a few words, as far as that is known without trying; None where nothing does.
+    /// Returns what keeps ids from being issued, in a few words, as far as that is known without trying; None where
+    /// nothing does.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle_in(self.layout(), &self.shared.generator)
     }
@@ -34,7 +35,7 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// What of the clock keeps a position from being issued.
+    /// Returns what of the clock keeps a position from being issued.
     fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
         let now = self.believed_now();
         if let Err(error) = layout.tick(now) {

@@ -57,7 +57,7 @@ pub enum Seat {
 pub trait Source {
     /// Their layout.
     fn layout(&self) -> &Layout;
-    /// What hands them out.
+    /// Returns what hands them out.
     fn generator(&self) -> &Generator;
     /// Returns whether that still hands out positions of the layout.
     fn is_held(&self) -> bool;

@@ -61,7 +61,7 @@ impl<H: Host> Issuer<'_, H> {
         Seat::Place { index, incarnation }
     }
 
-    /// What issues at a seat; None where that is another layout's by now. Under the state lock.
+    /// Returns what issues at a seat; None where that is another layout's by now. Under the state lock.
     pub(super) fn counter_at(&self, issuing: &Issuing, seat: Seat) -> Option<Counter<'_>> {
         match seat {
             Seat::Own => Some(self.own_counter()),

@@ -52,7 +52,8 @@ impl DataDirectory {
         self.identity == other.identity
     }
 
-    /// What tells it from other copies of the same home, those included that were put into one directory one after the other.
+    /// Returns what tells it from other copies of the same home, those included that were put into one directory one
+    /// after the other.
     pub fn told_apart(&self) -> String {
         match &self.file {
             Some(Birth { inode, at }) => {

@@ -86,7 +86,7 @@ pub(super) fn to_text(state: &impl Serialize) -> serde_json::Result<String> {
     Ok(line + &" ".repeat(spaces) + "\n")
 }
 
-/// What a file holds, whether this release wrote it or an older one.
+/// Returns what a file holds, whether this release wrote it or an older one.
 pub(super) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, StateError> {
     let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
     if let Some(newer) = form::newer(text, VERSION) {

@@ -38,7 +38,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// How far a node may have issued.
+    /// Returns how far a node may have issued.
     pub fn of(&self, node: Node) -> Position {
         self.marks.iter().find(|mark| mark.node == node).map_or(self.floor, |mark| mark.position)
     }

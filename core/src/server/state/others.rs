@@ -64,7 +64,7 @@ impl Default for Others {
 }
 
 impl Others {
-    /// What is kept of a layout.
+    /// Returns what is kept of a layout.
     pub fn get(&self, layout: &Layout) -> Option<&OtherLayout> {
         self.layouts.iter().find(|other| other.layout == *layout)
     }
@@ -108,7 +108,7 @@ impl Others {
         }
     }
 
-    /// How far a node may have issued in a layout.
+    /// Returns how far a node may have issued in a layout.
     pub(super) fn mark(&self, layout: &Layout, node: Node) -> Position {
         self.get(layout).map_or_else(|| layout.position_from(self.floor), |other| other.of.of(node))
     }

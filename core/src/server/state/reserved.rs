@@ -11,7 +11,7 @@ use crate::ids::position::Position;
 use std::time::Duration;
 
 impl State {
-    /// How far a node may have issued in the server's own layout: a server that issues as that node begins here.
+    /// Returns how far a node may have issued in the server's own layout: a server that issues as that node begins here.
     pub fn mark(&self, node: Node) -> Position {
         let lease =
             self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(Position::ZERO, |lease| lease.start);
@@ -61,7 +61,7 @@ impl State {
         other.is_some()
     }
 
-    /// How far a node may have issued in a layout: a server that issues as that node begins here.
+    /// Returns how far a node may have issued in a layout: a server that issues as that node begins here.
     pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
         let Ok(own) = self.layout.parse::<Layout>() else { return Position::MAX };
         if own == *layout {

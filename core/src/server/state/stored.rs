@@ -157,7 +157,7 @@ impl State {
         file::to_text(self)
     }
 
-    /// What a file holds, whether this release wrote it or an older one.
+    /// Returns what a file holds, whether this release wrote it or an older one.
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         file::from_text(text)
     }

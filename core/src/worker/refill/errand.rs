@@ -48,7 +48,7 @@ impl<S: TagSlot> Errand<'_, '_, S> {
         self.denial = Some(denial);
     }
 
-    /// What all registries say, if each has said that there are no ids.
+    /// Returns what all registries say, if each has said that there are no ids.
     pub fn denied_by(&self, registries: usize) -> Option<&Outcome> {
         self.denial.as_ref().filter(|_| self.denials == registries)
     }

@@ -19,7 +19,7 @@ pub trait RefillHost: SharedMemory {
     fn database(&self) -> &Self::Database;
     /// A clock that only goes forward.
     fn uptime(&self) -> Duration;
-    /// What the settings say now.
+    /// Returns what the settings say now.
     fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.
     fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;

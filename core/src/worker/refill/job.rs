@@ -46,7 +46,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.slot.request().creates()
     }
 
-    /// What to wish for. For the table of this database: called with the row locked.
+    /// Returns what to wish for. For the table of this database: called with the row locked.
     pub fn wish(
         &self,
         settings: RefillSettings,
@@ -75,7 +75,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         }
     }
 
-    /// How far transactions that were rolled back came, with the row locked.
+    /// Returns how far transactions that were rolled back came, with the row locked.
     pub fn floor(&self, memory: &impl SharedMemory, row: &TagRow) -> Option<Reached> {
         let noted = memory.floor(self.source, &self.tag);
         let floor = row.floor(noted);

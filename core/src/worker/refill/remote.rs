@@ -239,7 +239,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         if good { Ok(outcomes) } else { Ok(outcomes.iter().map(|_| Outcome::Locked).collect()) }
     }
 
-    /// What is wanted of a tag.
+    /// Returns what is wanted of a tag.
     fn want<T: Tables>(
         &self,
         tables: &mut T,
@@ -384,7 +384,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 }
 
-/// What becomes of a tag that no registry gave ids of. Gives the pause before the next attempt.
+/// Returns what becomes of a tag that no registry gave ids of. Gives the pause before the next attempt.
 fn settle<S: TagSlot>(errand: &Errand<'_, '_, S>, registries: usize, due: Duration) -> Option<Duration> {
     match errand.denied_by(registries) {
         Some(denial) => {

@@ -13,7 +13,7 @@ pub trait SharedMemory: Clock {
     /// Does something that changes what is in buffers, or whose they are: one process at a time. It must not fail.
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
 
-    /// How far transactions came that were rolled back, of a tag in a table of tags.
+    /// Returns how far transactions came that were rolled back, of a tag in a table of tags.
     fn floor(&self, source: u32, tag: &Tag) -> Option<Floor>;
     /// The row knows of ids up to this one by now; None: what was noted is of no more use.
     fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>);
@@ -60,7 +60,7 @@ pub trait TagSlot {
 
     /// Returns the number of ids that calls wait for.
     fn wanted(&self) -> u32;
-    /// How far it is where it starts slowly.
+    /// Returns how far it is where it starts slowly.
     fn slow_start(&self) -> Option<SlowStart>;
     /// Notes it. Only with the directory locked.
     fn set_slow_start(&self, slow_start: Option<SlowStart>);
@@ -69,7 +69,7 @@ pub trait TagSlot {
     fn trouble(&self) -> Option<Trouble>;
     /// Notes it.
     fn set_trouble(&self, trouble: Option<Trouble>);
-    /// Which of several registries the ids came from last.
+    /// Returns which of several registries the ids came from last.
     fn registry(&self) -> u32;
     /// Notes it.
     fn set_registry(&self, position: u32);

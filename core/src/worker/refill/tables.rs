@@ -24,7 +24,7 @@ pub trait Database {
 
 /// The tables of the extension in a transaction. Each call is a statement.
 pub trait Tables: TagRows {
-    /// Which table of tags there is; None: the extension was dropped, and nothing else may be called.
+    /// Returns which table of tags there is; None: the extension was dropped, and nothing else may be called.
     fn source(&mut self) -> Option<u32>;
     /// Returns whether the ids come from registries on other servers.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
@@ -40,7 +40,7 @@ pub trait Tables: TagRows {
     /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
     /// registries are in use has the table locked against that.
     fn lock_received(&mut self) -> Result<(), Self::Error>;
-    /// How far ids of a tag were received from a registry; None where none were.
+    /// Returns how far ids of a tag were received from a registry; None where none were.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
     /// Notes how far ids of a tag were received from a registry, unless that has come further meanwhile: a column was
     /// attached. What was received is not handed out then.

@@ -330,7 +330,7 @@ fn wait_and_refill(shared: &'static Shared) -> Result<Issued, SessionError> {
     waited.map(|(first, _)| first)
 }
 
-/// Does something on the way to ids, where the server has its worker id from where it must.
+/// Does something on the way to ids, where the server has its worker id from where it must. Counts the call if it fails.
 fn where_registered<T>(
     shared: &'static Shared,
     work: impl FnOnce() -> Result<T, SessionError>,

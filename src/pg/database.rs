@@ -16,8 +16,8 @@ pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
 }
 
-/// Returns whether the server keeps files of a database, also where there are no transactions; true where it can't be
-/// found out.
+/// Returns whether the server keeps files of a database, also where there are no transactions. True where that cannot
+/// be found out.
 pub fn has_files(database: u32) -> bool {
     /// Tablespaces, and in each a folder for each major version.
     const TABLESPACES: &str = "pg_tblspc";

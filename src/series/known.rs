@@ -60,7 +60,7 @@ pub(super) static USED: PerProcess<RefCell<Option<Rc<KnownSeries>>>> = PerProces
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// The registries that this database draws from, as far as this session knows.
 static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
-/// Number of times that that table was changed.
+/// Number of changes of that table.
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl KnownSeries {

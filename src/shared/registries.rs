@@ -34,7 +34,7 @@ pub struct RegistryEntry {
     pub last_failure: AtomicI64,
     /// See above.
     pub last_answer: AtomicI64,
-    /// Time that that took, in microseconds.
+    /// Duration of that question, in microseconds.
     pub last_duration: AtomicU64,
     writing: AtomicBool,
     server: SharedText<8>,

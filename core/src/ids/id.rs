@@ -42,7 +42,7 @@ pub struct Decoded {
     pub sequence: u32,
 }
 
-/// Reason why an id can't be made or taken apart.
+/// Errors of composing an id, and of taking one apart.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {

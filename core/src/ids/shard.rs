@@ -15,8 +15,8 @@ use strength_reduce::StrengthReducedU64;
 /// The largest modulus: a step scans as many positions for an id, and more.
 pub const MAX_MODULUS: u32 = 65_536;
 
-/// Number of times the modulus one step looks at positions for one that fits. That none of them does is as likely as 64
-/// zeros in a row.
+/// Number of positions that one step looks at for one that fits, as a multiple of the modulus. That none of them does is as likely
+/// as 64 zeros in a row.
 pub const SCANNED_MODULI: u64 = 64;
 
 /// One of `modulus` shards: that of the ids whose hash is `remainder` modulo that.

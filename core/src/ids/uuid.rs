@@ -40,7 +40,7 @@ const MAX_MILLIS: u64 = (1 << 48) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// Reason why a UUID can't be made or taken apart.
+/// Errors of composing a UUID, and of taking one apart.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {

@@ -138,9 +138,9 @@ pub struct Sample {
     pub steps_back: u64,
     /// Steps forward of the clock.
     pub steps_forward: u64,
-    /// Returns how far the last id was ahead of the clock.
+    /// The time by which the last id was ahead of the clock.
     pub drift: Duration,
-    /// Returns how far the clock was ahead without being followed.
+    /// The time by which the clock was ahead without being followed.
     pub clock_ahead: Duration,
 }
 

@@ -61,7 +61,7 @@ mod letters {
 pub struct Note<T> {
     /// The tag.
     pub of: Name,
-    /// Number of stops ago it was made.
+    /// Number of stops since it was made.
     pub stops: u32,
     /// What it says.
     pub what: T,

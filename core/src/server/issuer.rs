@@ -42,8 +42,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use term::{Step, end, first};
 
-/// Number of microseconds more than `reserve` the mark is raised, and how long before it is met: the time in which the
-/// launcher wakes up and the disk takes it.
+/// Time by which the mark is raised beyond `reserve`, and before it is met: enough for the launcher to wake up and the disk to
+/// take it.
 pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The least time between two looks at the mark.

@@ -32,7 +32,7 @@ pub struct LayoutChange {
 pub struct Past {
     /// The position below which they are, of those that this server gave or reserved.
     pub mark: Position,
-    /// Returns how far ahead of this server's clock ids of any server may be: their drift, and what their clocks differ.
+    /// The most by which ids of any server may be ahead of this server's clock: their drift, and what their clocks differ.
     pub ahead: Duration,
 }
 

@@ -136,7 +136,7 @@ impl Section {
         self.front.littered.load(Ordering::Acquire) != 0
     }
 
-    /// Returns whether it can be swept: it is nobody's, and was somebody's.
+    /// Returns whether the section can be swept: it has no owner, and may have entries of its last one.
     pub fn is_left(&self) -> bool {
         self.owner() == 0 && self.is_littered()
     }

@@ -29,7 +29,7 @@ pub struct Birth {
 }
 
 impl Birth {
-    /// Returns whether both may be of one file: what one of them does not tell can't differ.
+    /// Returns whether both may be of one file. A part that one of them does not tell is not compared.
     fn is_of(&self, other: &Self) -> bool {
         self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
     }

@@ -384,7 +384,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 }
 
-/// Returns what becomes of a tag that no registry gave ids of. Gives the pause before the next attempt.
+/// Notes what becomes of a tag that no registry gave ids of, and returns the pause before the next attempt.
 fn settle<S: TagSlot>(errand: &Errand<'_, '_, S>, registries: usize, due: Duration) -> Option<Duration> {
     match errand.denied_by(registries) {
         Some(denial) => {

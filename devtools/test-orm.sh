@@ -39,18 +39,14 @@ run_sqlx() { "$work/sqlx-target/debug/sqlx_example"; }
 install_hibernate() {
   command -v javac >/dev/null || need_packages default-jdk-headless
   need_packages libhibernate3-java libjavassist-java libpostgresql-jdbc-java
-  javac -cp "$(jars)" -d classes ./*.java
+  javac -cp "$(hibernate_jars)" -d classes ./*.java
 }
 run_hibernate() {
-  java --add-opens java.base/java.lang=ALL-UNNAMED -cp "classes:$(jars)" \
-    Run "$(dpkg-query -W -f '${Version}' libhibernate3-java)"
+  java --add-opens java.base/java.lang=ALL-UNNAMED -cp "classes:$(hibernate_jars)" Run "$(version libhibernate3-java)"
 }
-jars() {
-  local name
-  for name in hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec geronimo-jta-1.2-spec antlr \
-    commons-collections3 dom4j slf4j-api slf4j-nop javassist postgresql; do
-    printf '/usr/share/java/%s.jar:' "$name"
-  done
+hibernate_jars() {
+  jars hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec geronimo-jta-1.2-spec antlr \
+    commons-collections3 dom4j slf4j-api slf4j-nop javassist postgresql
 }
 install_python() { python_project; }
 run_python() { .venv/bin/python run.py; }
@@ -73,9 +69,10 @@ install_jdbc() {
   javac -cp "$(jdbc_jars)" -d classes ./*.java
 }
 run_jdbc() { java -cp "classes:$(jdbc_jars)" Run "$(version libpostgresql-jdbc-java)" "$(version libspring-jdbc-java)"; }
-jdbc_jars() { printf '/usr/share/java/%s.jar:' postgresql commons-logging spring3-{core,beans,transaction,jdbc}; }
+jdbc_jars() { jars postgresql commons-logging spring3-{core,beans,transaction,jdbc}; }
 install_pgloader() { need_packages pgloader; }
-run_pgloader() { PATH=$(pg bindir):$PATH ./run.sh; }
+run_pgloader() { PATH=$(pg bindir):$PATH ./run.sh "$(version pgloader)"; }
+jars() { printf '/usr/share/java/%s.jar:' "$@"; }
 # Of a Debian package, without what Debian added to it.
 version() { dpkg-query -W -f '${Version}' "$1" | sed -E 's/^[0-9]+://; s/[-+].*//'; }
 

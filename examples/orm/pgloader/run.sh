@@ -8,7 +8,7 @@ check() {
   echo "${4:-ok}: $3"
 }
 
-echo "== pgloader $(dpkg-query -W -f '${Version}' pgloader | sed 's/-.*//')"
+echo "== pgloader $1"
 python3 - <<'PYTHON'
 import sqlite3
 

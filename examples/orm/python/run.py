@@ -9,14 +9,10 @@ BIG = 2**53  # snowflake ids are above, numbers of a tag are not
 ROWS = [f"row {n}" for n in range(1000)]
 
 
-def check(holds, claim):
-    print(f"{'ok' if holds else 'FAILED'}: {claim}")
+def check(holds, claim, kind="ok"):
+    print(f"{kind if holds else 'FAILED'}: {claim}")
     if not holds:
         raise SystemExit(1)
-
-
-def trap(holds, claim):
-    check(holds, claim) if not holds else print(f"trap: {claim}")
 
 
 def refuses(call, error):
@@ -121,7 +117,7 @@ def sqlmodel_():
             customer_id: int
 
         db.add(Narrow(customer_id=ada))
-        trap(refuses(db.flush, DataError), "int without sa_type=BigInteger is sent as an integer, which has no room (22003)")
+        check(refuses(db.flush, DataError), "int without sa_type=BigInteger is sent as an integer, which has no room (22003)", "trap")
 
 
 def peewee_():
@@ -211,7 +207,7 @@ def pandas_():
     ids = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' ORDER BY id", engine)["id"]
     check(str(ids.dtype) == "int64" and new(list(ids)), "to_sql() of 1,000 takes ids, and read_sql() reads them exactly")
     joined = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' UNION ALL SELECT NULL ORDER BY id", engine)["id"]
-    trap(len(set(joined.dropna())) < 1000, "a column of ids with a NULL becomes float64: neighbours are the same number. Ask for dtype Int64")
+    check(len(set(joined.dropna())) < 1000, "a column of ids with a NULL becomes float64: neighbours are the same number. Ask for dtype Int64", "trap")
     whole = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' UNION ALL SELECT NULL ORDER BY id", engine, dtype_backend="numpy_nullable")["id"]
     check(str(whole.dtype) == "Int64" and list(whole.dropna()) == list(ids), "with dtype_backend numpy_nullable they are exact")
 

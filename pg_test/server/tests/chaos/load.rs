@@ -6,6 +6,7 @@ use crate::judge::{describe, is_expected};
 use crate::lives::{self, Given};
 use anyhow::bail;
 use postgres::{Client, Error};
+use snowflake_ids_server_tests::load::Taken as Ids;
 use snowflake_ids_server_tests::random::Random;
 use snowflake_ids_server_tests::wait;
 use std::collections::HashMap;
@@ -87,9 +88,9 @@ pub fn hanging(loads: &[Load], start: Instant) -> Option<String> {
 #[derive(Debug, Default)]
 pub struct All {
     pub segments: Vec<Given>,
-    pub snowflakes: snowflake_ids_server_tests::load::Taken,
+    pub snowflakes: Ids,
     /// Those of each database, with what another may have by chance.
-    pub of_one: HashMap<usize, snowflake_ids_server_tests::load::Taken>,
+    pub of_one: HashMap<usize, Ids>,
 }
 
 impl All {
@@ -98,7 +99,7 @@ impl All {
         wait::until_true("a session to end its call", || Ok(load.thread.is_finished()))?;
         let database = load.database;
         let Ok(taken) = load.thread.join() else { bail!("a session panicked") };
-        let by = |ids| snowflake_ids_server_tests::load::Taken::by(format!("session {}", taken.session), ids);
+        let by = |ids| Ids::by(format!("session {}", taken.session), ids);
         self.segments.extend(taken.segments);
         let of_one = self.of_one.entry(database).or_default();
         of_one.add(by(taken.snowflakes.clone()));
@@ -111,7 +112,7 @@ impl All {
     pub fn unique(&self) -> anyhow::Result<()> {
         println!("{} segment ids, {} snowflake ids", self.segments.len(), self.snowflakes.ids.len());
         lives::unique(&self.segments)?;
-        self.of_one.values().try_for_each(snowflake_ids_server_tests::load::Taken::unique)?;
+        self.of_one.values().try_for_each(Ids::unique)?;
         self.snowflakes.unique()
     }
 }

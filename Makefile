@@ -185,7 +185,7 @@ test-server: ## restarts, clocks, sessions: the installed extension in throwaway
 	@echo '== with servers'
 	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
 
-test-versions: setup ## the suites on each major version, on servers that it builds; VERSIONS='13 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours; not part of `make test`
+test-versions: setup ## the suites on each major version, on servers that it builds; VERSIONS='14 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours; not part of `make test`
 	@echo '== versions'
 	@devtools/test-versions.sh $(VERSIONS)
 

@@ -15,13 +15,12 @@ exec 3>&1 1>&2
 # The release whose sources have this major version.
 release_of() {
   case $1 in
-    13) echo Debian bullseye ;;
     14) echo Ubuntu jammy ;;
     15) echo Debian bookworm ;;
     16) echo Ubuntu noble ;;
     17) echo Debian trixie ;;
     18) echo Debian forky ;;
-    *) fail "There is no PostgreSQL $1 to test: 13 to 18." ;;
+    *) fail "There is no PostgreSQL $1 to test: 14 to 18." ;;
   esac
 }
 
@@ -44,10 +43,7 @@ configure_and_make() {
     make -s install &&
     for module in contrib/{amcheck,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation; do
       make -s -j "$(nproc)" -C "$module" install || return
-    done &&
-    # Before 14 nothing installs these.
-    install -D --target-directory "$(dirname "$("$prefix/bin/pg_config" --pgxs)")/../test/isolation" \
-      src/test/isolation/{pg_isolation_regress,isolationtester}
+    done
 }
 
 major=$1

@@ -93,7 +93,7 @@ if [[ ${1-} == --smoke ]]; then
   run=test_smoke
   shift
 fi
-[[ $# -gt 0 ]] || set -- 13 14 15 16 17 18
+[[ $# -gt 0 ]] || set -- 14 15 16 17 18
 
 mkdir -p "$logs"
 rows=() failed=() skipped=()

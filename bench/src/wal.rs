@@ -28,7 +28,7 @@ pub struct Flushes {
 pub const ONLY_OURS: [(&str, &str); 3] =
     [("wal_level", "minimal"), ("max_wal_senders", "0"), ("track_wal_io_timing", "on")];
 
-/// Flushes since the server exists. They are counted from version 14 on.
+/// Flushes since the server exists.
 pub fn flushes(session: &mut Session) -> Result<Flushes> {
     let version: i32 = session.value("select current_setting('server_version_num')::int")?;
     let source = if version < 180_000 {

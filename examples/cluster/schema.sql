@@ -27,10 +27,8 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw
-                    OPTIONS (host ''127.0.0.1'', port %L, dbname ''postgres'', fetch_size ''10000'')', shard, port);
-    IF current_setting('server_version_num')::int >= 140000 THEN
-        EXECUTE format('ALTER SERVER %I OPTIONS (ADD batch_size ''1000'')', shard);
-    END IF;
+                    OPTIONS (host ''127.0.0.1'', port %L, dbname ''postgres'', fetch_size ''10000'', batch_size ''1000'')',
+        shard, port);
     EXECUTE format('CREATE USER MAPPING FOR PUBLIC SERVER %I OPTIONS (user ''peer'', password %L)', shard, password);
 END
 $$;

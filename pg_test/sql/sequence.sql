@@ -212,13 +212,7 @@ ALTER SEQUENCE altered AS integer;
 SELECT nextval('altered');
 -- A function that the planner would put into the statement, with either kind of body.
 CREATE FUNCTION inlined() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_catalog.NEXTVAL('altered') $$;
--- The other kind is from 14 on.
-SELECT pg_catalog.current_setting('server_version_num')::int >= 140000 AS is_parsed \gset
-\if :is_parsed
 CREATE FUNCTION parsed() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval('altered'); END;
-\else
-CREATE FUNCTION parsed() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('altered') $$;
-\endif
 CREATE FUNCTION moved(value bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT setval('altered', value) $$;
 SELECT inlined(), parsed();
 SELECT moved(2000);

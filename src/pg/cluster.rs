@@ -18,10 +18,10 @@ pub fn timeline() -> u32 {
         unsafe { pg_sys::GetXLogReplayRecPtr(&raw mut timeline) };
         return timeline;
     }
-    #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+    #[cfg(not(feature = "pg14"))]
     // SAFETY: fixed from the end of recovery on, which was asked.
     let timeline = unsafe { pg_sys::GetWALInsertionTimeLine() };
-    #[cfg(any(feature = "pg13", feature = "pg14"))]
+    #[cfg(feature = "pg14")]
     // SAFETY: a plain variable of this process, set when it learns that recovery is over.
     let timeline = unsafe { pg_sys::ThisTimeLineID };
     timeline

@@ -202,9 +202,9 @@ pub fn alter_system(name: &CStr, value: &str) {
 pub fn reserve_prefix(prefix: &CStr) {
     // SAFETY: the prefix outlives the call.
     unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14"))]
+        #[cfg(feature = "pg14")]
         pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr());
-        #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+        #[cfg(not(feature = "pg14"))]
         pg_sys::MarkGUCPrefixReserved(prefix.as_ptr());
     }
 }

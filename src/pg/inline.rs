@@ -15,7 +15,6 @@ static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
 const SQL: u32 = 14;
 /// Functions whose bodies have one of these words in them, and calls of the server's functions as the parser writes them.
 const WORDS: [&[u8]; 4] = [b"nextval", b"currval", b"lastval", b"setval"];
-#[cfg(not(feature = "pg13"))]
 const CALLS: [&[u8]; 5] =
     [b":funcid 1574 ", b":funcid 1575 ", b":funcid 2559 ", b":funcid 1576 ", b":funcid 1765 "];
 
@@ -63,10 +62,8 @@ fn calls_sequences(function: pg_sys::Oid) -> bool {
             (!is_null).then(|| bytes_of(value))
         };
         let calls = is_sql && {
-            let source = column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word);
-            #[cfg(not(feature = "pg13"))]
-            let source = source || column(pg_sys::Anum_pg_proc_prosqlbody).is_some_and(has_call);
-            source
+            column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word)
+                || column(pg_sys::Anum_pg_proc_prosqlbody).is_some_and(has_call)
         };
         pg_sys::ReleaseSysCache(row);
         calls
@@ -86,7 +83,6 @@ fn has_word(source: &[u8]) -> bool {
 }
 
 /// Returns whether a body that was parsed when the function was made has one of the calls.
-#[cfg(not(feature = "pg13"))]
 fn has_call(body: &[u8]) -> bool {
     CALLS.iter().any(|call| body.windows(call.len()).any(|part| part == *call))
 }

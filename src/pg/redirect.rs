@@ -15,17 +15,17 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::PlannedStmt;
     // So are these: a guard for each level of an expression would take a multiple of the stack.
     #[cfg_attr(
-        any(feature = "pg13", feature = "pg14", feature = "pg15"),
+        any(feature = "pg14", feature = "pg15"),
         link_name = "expression_tree_walker"
     )]
     #[cfg_attr(
-        not(any(feature = "pg13", feature = "pg14", feature = "pg15")),
+        not(any(feature = "pg14", feature = "pg15")),
         link_name = "expression_tree_walker_impl"
     )]
     fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
-    #[cfg_attr(any(feature = "pg13", feature = "pg14", feature = "pg15"), link_name = "query_tree_walker")]
+    #[cfg_attr(any(feature = "pg14", feature = "pg15"), link_name = "query_tree_walker")]
     #[cfg_attr(
-        not(any(feature = "pg13", feature = "pg14", feature = "pg15")),
+        not(any(feature = "pg14", feature = "pg15")),
         link_name = "query_tree_walker_impl"
     )]
     fn walk_query(query: *mut pg_sys::Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
@@ -218,7 +218,7 @@ unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
                 }
             }
             pg_sys::CmdType::CMD_UPDATE => note_columns(query.targetList, &tables, table, targets),
-            #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+            #[cfg(not(feature = "pg14"))]
             pg_sys::CmdType::CMD_MERGE => {
                 let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
                 for action in actions.iter_ptr() {

@@ -193,17 +193,6 @@ unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
     // SAFETY: as above. The receiver is the server's own that throws everything away.
     unsafe {
         let (text, receiver) = (text.as_ptr(), pg_sys::None_Receiver);
-        #[cfg(feature = "pg13")]
-        pg_sys::ProcessUtility(
-            planned,
-            text,
-            context,
-            nothing,
-            no_environment,
-            receiver,
-            std::ptr::null_mut(),
-        );
-        #[cfg(not(feature = "pg13"))]
         pg_sys::ProcessUtility(
             planned,
             text,

@@ -48,9 +48,9 @@ pub fn may_execute(function: pg_sys::Oid) -> bool {
     let execute = pg_sys::AclMode::from(pg_sys::ACL_EXECUTE);
     // SAFETY: as above.
     let result = unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
         let result = pg_sys::pg_proc_aclcheck(function, current(), execute);
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         let result = pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, current(), execute);
         result
     };
@@ -178,9 +178,9 @@ pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce(
 pub fn can_become(role: pg_sys::Oid) -> bool {
     // SAFETY: as above.
     unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
         return pg_sys::is_member_of_role(current(), role);
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         return pg_sys::member_can_set_role(current(), role);
     }
 }

@@ -82,9 +82,9 @@ pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
 /// The caller has it locked for reading, at least.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
-        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
         let since = relation.rd_firstRelfilenodeSubid;
-        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         let since = relation.rd_firstRelfilelocatorSubid;
         since
     };

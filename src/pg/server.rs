@@ -83,7 +83,7 @@ pub fn process_number() -> usize {
 }
 
 /// Returns the number of processes that can run SQL at once.
-#[cfg(not(any(feature = "pg13", feature = "pg14")))]
+#[cfg(not(feature = "pg14"))]
 pub fn max_processes() -> usize {
     // SAFETY: a plain variable of the server, fixed before shared memory is sized.
     let processes = unsafe { pg_sys::MaxBackends };
@@ -92,7 +92,7 @@ pub fn max_processes() -> usize {
 
 /// Returns the number of processes that can run SQL at once. The server adds them up only after libraries were loaded, which
 /// is too late to size shared memory by; this is its sum.
-#[cfg(any(feature = "pg13", feature = "pg14"))]
+#[cfg(feature = "pg14")]
 pub fn max_processes() -> usize {
     /// The launcher of autovacuum.
     const LAUNCHER: usize = 1;

@@ -83,7 +83,7 @@ impl<T: Send + Sync> Block for Shmem<T> {
     }
 
     unsafe fn lay_out(&self) {
-        /// The place of `AddinShmemInitLock` among the server's main locks, from 13 to 18.
+        /// The place of `AddinShmemInitLock` among the server's main locks, from 14 to 18.
         const ADDIN_SHMEM_INIT_LOCK: usize = 21;
         // SAFETY: the lock exists since before the hook; the block is ours alone, of the size asked for, and
         // aligned to a cache line by the server (`ShmemAlloc` does so for every block).
@@ -122,9 +122,9 @@ pub fn request(blocks: &'static [&'static dyn Block], keep: Keep) {
     KEEP.get_or_init(|| keep);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded, while it loads libraries.
     unsafe {
-        #[cfg(any(feature = "pg13", feature = "pg14"))]
+        #[cfg(feature = "pg14")]
         reserve();
-        #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+        #[cfg(not(feature = "pg14"))]
         {
             PREVIOUS_REQUEST = pg_sys::shmem_request_hook;
             pg_sys::shmem_request_hook = Some(on_request);
@@ -134,7 +134,7 @@ pub fn request(blocks: &'static [&'static dyn Block], keep: Keep) {
     }
 }
 
-#[cfg(not(any(feature = "pg13", feature = "pg14")))]
+#[cfg(not(feature = "pg14"))]
 static mut PREVIOUS_REQUEST: pg_sys::shmem_request_hook_type = None;
 static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
 
@@ -153,7 +153,7 @@ fn blocks() -> &'static [&'static dyn Block] {
 /// What the server aligns blocks to.
 const CACHE_LINE: usize = 128;
 
-#[cfg(not(any(feature = "pg13", feature = "pg14")))]
+#[cfg(not(feature = "pg14"))]
 #[pg_guard]
 unsafe extern "C-unwind" fn on_request() {
     // SAFETY: the hook that was set before ours is called once, as the server would have.

@@ -53,17 +53,6 @@ static AFTER_ERRORS: Hooks = Hooks {
 // The raw symbol: pg_sys's makes an error report of its own of each error, in which the constraint's name, the position
 // and more is missing.
 unsafe extern "C-unwind" {
-    #[cfg(feature = "pg13")]
-    fn standard_ProcessUtility(
-        statement: *mut pg_sys::PlannedStmt,
-        query: *const c_char,
-        context: pg_sys::ProcessUtilityContext::Type,
-        parameters: pg_sys::ParamListInfo,
-        environment: *mut pg_sys::QueryEnvironment,
-        receiver: *mut pg_sys::DestReceiver,
-        completion: *mut pg_sys::QueryCompletion,
-    );
-    #[cfg(not(feature = "pg13"))]
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
         query: *const c_char,
@@ -136,7 +125,7 @@ fn forget_planned() {
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,
-    #[cfg(not(feature = "pg13"))] is_read_only: bool,
+    is_read_only: bool,
     context: pg_sys::ProcessUtilityContext::Type,
     parameters: pg_sys::ParamListInfo,
     environment: *mut pg_sys::QueryEnvironment,
@@ -155,17 +144,6 @@ unsafe extern "C-unwind" fn on_utility(
         }
         COPIES_IN.set(copies_in);
         ALTERS.set(alters);
-        #[cfg(feature = "pg13")]
-        PREVIOUS.unwrap_or(standard_ProcessUtility)(
-            statement,
-            query,
-            context,
-            parameters,
-            environment,
-            receiver,
-            completion,
-        );
-        #[cfg(not(feature = "pg13"))]
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,

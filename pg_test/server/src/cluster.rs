@@ -147,10 +147,7 @@ impl Server {
     /// How many statements nodes have sent to this registry, if it logs all statements and each with its user.
     pub fn statements_of_nodes(&self) -> usize {
         let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
-        // libpq's own question to a server before 14, which does not report it.
-        let of_libpq = |line: &str| line.ends_with("SHOW transaction_read_only");
-        let is_one =
-            |line: &&str| (line.starts_with(&execute) || line.starts_with(&simple)) && !of_libpq(line);
+        let is_one = |line: &&str| line.starts_with(&execute) || line.starts_with(&simple);
         self.log().lines().filter(is_one).count()
     }
 

@@ -40,14 +40,12 @@ fn number() -> Builder {
     Server::builder().small()
 }
 
-/// What a dump keeps to the letter: expressions are written another way, and privileges that are the default are none. 13 has no role
-/// of a database's owner: there they go to the role that is it.
+/// What a dump keeps to the letter: expressions are written another way, and privileges that are the default are none.
 fn lasting(told: BTreeSet<Told>) -> BTreeSet<Told> {
     let is_rewritten = |what: &str| {
         ["view", "rule", "trigger", "constraint"].contains(&what) || what.starts_with("initial privileges")
     };
-    let is_owners = |told: &str| told.starts_with("pg_database_owner=");
-    told.into_iter().filter(|(_, what, told)| !is_rewritten(what) && !is_owners(told)).collect()
+    told.into_iter().filter(|(_, what, _)| !is_rewritten(what)).collect()
 }
 
 /// All is there, and goes on, in a server with this setting of `worker_id`.

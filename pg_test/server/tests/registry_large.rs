@@ -103,10 +103,6 @@ fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
 fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
     let (registry, node, mut client) = strangers(5)?;
     let mut at_registry = registry.connect("postgres")?;
-    if sql::one::<i32>(&mut at_registry, "select current_setting('server_version_num')::integer")? < 140_000 {
-        println!("before 14 a session does not look whether its client is there");
-        return Ok(());
-    }
     create(&mut at_registry, "tag 5", "")?;
     let mut owner = registry.connect("postgres")?;
     for killed in [false, true] {

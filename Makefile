@@ -11,7 +11,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 export TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-export PATH := $(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin
+export PATH := $(CURDIR)/devtools/bin:$(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin
 
 # Which server this is follows from PG_CONFIG. Asked each time, for `make setup` may be what brings it.
 export PG_MAJOR = $(shell $(PG_CONFIG) --version 2>/dev/null | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')

@@ -20,7 +20,8 @@ release_of() {
     16) echo Ubuntu noble ;;
     17) echo Debian trixie ;;
     18) echo Debian forky ;;
-    *) fail "There is no PostgreSQL $1 to test: 14 to 18." ;;
+    19) echo Debian experimental ;;
+    *) fail "There is no PostgreSQL $1 to test: 14 to 19." ;;
   esac
 }
 

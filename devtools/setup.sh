@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib.sh"
 
 check_only() { [[ $mode == --check ]]; }
 
-# The version that Cargo.toml asks for: rust-version = "1.95", pgrx = "=0.18.1".
+# The version that Cargo.toml asks for, such as rust-version = "1.95" or pgrx = "=0.19.3".
 wanted() { sed -nE "s/^$1 = .*\"=?([0-9.]+)\".*/\1/p" Cargo.toml; }
 
 is_older() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }

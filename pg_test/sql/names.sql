@@ -42,11 +42,17 @@ INSERT INTO hard VALUES ('plain'), ('Upper'), ('it''s'), ('double"quote'), ('"')
     ('$1'), ('$$'), (E'back\\slash'), (E'\\'''), ('a.b'), (' '), ('select'), ('x; DROP TABLE hard --'), ('/*'),
     (repeat('x', 63)), (repeat('"', 63)), (repeat(U&'\00e4', 31)), ('x' || repeat(U&'\00e4', 31));
 SELECT adopt(name) FROM hard \g /dev/null
+-- Backslashes escape in plain literals before 19.
+SELECT current_setting('server_version_num')::int < 190000 AS escapes \gset
+\if :escapes
 SET standard_conforming_strings = off;
 SET escape_string_warning = off;
+\endif
 SELECT adopt(name) FROM hard WHERE name IN (E'it\'s', '"', E'back\\slash', E'\\\'') \g /dev/null
+\if :escapes
 RESET standard_conforming_strings;
 RESET escape_string_warning;
+\endif
 SELECT count(*) FROM hard;
 
 -- Temporary tables of a catalog's name, or of one of ours, change nothing.

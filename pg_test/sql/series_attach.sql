@@ -207,14 +207,20 @@ SELECT snowflake_ids.series_attach(0, 'number', 'unstored', 'tenant');
 
 -- Triggers of other forms are in nobody's way.
 CREATE TRIGGER other BEFORE INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill();
+-- Backslashes escape in plain literals before 19.
+SELECT current_setting('server_version_num')::int < 190000 AS escapes \gset
+\if :escapes
 SET standard_conforming_strings = off;
 SET escape_string_warning = off;
+\endif
 SELECT snowflake_ids.series_create('scs');
 SELECT snowflake_ids.series_drop('scs');
 SELECT snowflake_ids.series_drop('unstored');
 SELECT snowflake_ids.series_detach('unstored', 'number');
+\if :escapes
 RESET standard_conforming_strings;
 RESET escape_string_warning;
+\endif
 SET quote_all_identifiers = on;
 SELECT snowflake_ids.series_create('quoted', key_type => 'uuid');
 RESET quote_all_identifiers;

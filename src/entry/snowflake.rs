@@ -73,7 +73,7 @@ const _: () = assert!(align_of::<Known>() > CONSTANT);
 /// The expression is null, or a node of the server's.
 #[cold]
 #[allow(clippy::cast_ptr_alignment, reason = "the server allocates nodes, aligned for all of them")]
-unsafe fn is_constant(expression: pg_sys::fmNodePtr) -> bool {
+unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as above; each node says first what it is, and a call's arguments are a list of nodes.
     unsafe {
         let call = expression.cast::<pg_sys::FuncExpr>();

@@ -368,6 +368,12 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
+/// The number of a cache of the catalog: signed from PostgreSQL 19 on.
+#[allow(clippy::useless_conversion, reason = "it is one before 19")]
+pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
+    i32::try_from(cache).unwrap_or_default()
+}
+
 /// The function of this name and arguments in the schema of another one. Only within a transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();
@@ -376,7 +382,7 @@ pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid
         let schema = pg_sys::get_func_namespace(other);
         let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
         pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP.cast_signed(),
+            cache_id(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP),
             pg_sys::Anum_pg_proc_oid.cast_signed().try_into().unwrap_or_default(),
             pg_sys::Datum::from(name.as_ptr()),
             pg_sys::Datum::from(arguments),

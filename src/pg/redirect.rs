@@ -12,22 +12,14 @@ unsafe extern "C-unwind" {
         text: *const c_char,
         options: c_int,
         parameters: pg_sys::ParamListInfo,
+        #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
     ) -> *mut pg_sys::PlannedStmt;
     // So are these: a guard for each level of an expression would take a multiple of the stack.
-    #[cfg_attr(
-        any(feature = "pg14", feature = "pg15"),
-        link_name = "expression_tree_walker"
-    )]
-    #[cfg_attr(
-        not(any(feature = "pg14", feature = "pg15")),
-        link_name = "expression_tree_walker_impl"
-    )]
+    #[cfg_attr(any(feature = "pg14", feature = "pg15"), link_name = "expression_tree_walker")]
+    #[cfg_attr(not(any(feature = "pg14", feature = "pg15")), link_name = "expression_tree_walker_impl")]
     fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
     #[cfg_attr(any(feature = "pg14", feature = "pg15"), link_name = "query_tree_walker")]
-    #[cfg_attr(
-        not(any(feature = "pg14", feature = "pg15")),
-        link_name = "query_tree_walker_impl"
-    )]
+    #[cfg_attr(not(any(feature = "pg14", feature = "pg15")), link_name = "query_tree_walker_impl")]
     fn walk_query(query: *mut pg_sys::Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
 }
 
@@ -163,6 +155,7 @@ unsafe extern "C-unwind" fn plan(
     text: *const c_char,
     options: c_int,
     parameters: pg_sys::ParamListInfo,
+    #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
 ) -> *mut pg_sys::PlannedStmt {
     let mut targets = None;
     find_targets(&mut targets);
@@ -171,7 +164,14 @@ unsafe extern "C-unwind" fn plan(
         unsafe { redirect_node(query.cast(), std::ptr::from_ref(targets).cast_mut().cast()) };
     }
     // SAFETY: the planner that was set before ours, or the server's, is called once, as the server would have.
-    unsafe { PREVIOUS.unwrap_or(standard_planner)(query, text, options, parameters) }
+    unsafe {
+        let plan = PREVIOUS.unwrap_or(standard_planner);
+        #[cfg(not(feature = "pg19"))]
+        let planned = plan(query, text, options, parameters);
+        #[cfg(feature = "pg19")]
+        let planned = plan(query, text, options, parameters, explain);
+        planned
+    }
 }
 
 #[pg_guard]

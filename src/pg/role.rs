@@ -89,7 +89,7 @@ pub fn watch() {
             // SAFETY: registered once for the life of the process.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(
-                    cache.cast_signed(),
+                    super::catalog::cache_id(cache),
                     Some(changed),
                     pg_sys::Datum::from(0),
                 );

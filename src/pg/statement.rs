@@ -1,13 +1,16 @@
 //! SQL statements that a process plans once; or each time, where what is best depends on how large tables are by now.
 
 use super::process::PerProcess;
+use super::report;
 use super::server;
 use super::text::TextOut;
 use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::panic::AssertUnwindSafe;
 
 /// A statement, planned when it is first run and kept, unless it is one for many rows.
 pub struct Statement {
@@ -58,20 +61,29 @@ impl Statement {
         read: impl FnOnce(SpiTupleTable<'_>) -> Result<T, SpiError>,
     ) -> Result<T, SpiError> {
         server::refuse_during_recovery();
-        Spi::connect_mut(|client| {
-            let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
-            // A trigger that the statement fires may come here again, while the plan is in use.
-            let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
-                let plan = client.prepare_mut(self.sql, &types())?;
-                return read(client.update(&plan, None, arguments)?);
-            };
-            let plan = match &mut *kept {
-                Some(plan) => plan,
-                empty => empty.insert(client.prepare_mut(self.sql, &types())?.keep()),
-            };
-            read(client.update(&*plan, None, arguments)?)
+        without_context(|| {
+            Spi::connect_mut(|client| {
+                let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
+                // A trigger that the statement fires may come here again, while the plan is in use.
+                let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
+                    let plan = client.prepare_mut(self.sql, &types())?;
+                    return read(client.update(&plan, None, arguments)?);
+                };
+                let plan = match &mut *kept {
+                    Some(plan) => plan,
+                    empty => empty.insert(client.prepare_mut(self.sql, &types())?.keep()),
+                };
+                read(client.update(&*plan, None, arguments)?)
+            })
         })
     }
+}
+
+/// Runs `work`. An error of the SQL in it passes without its CONTEXT: that names our own functions, which no user calls.
+fn without_context<T>(work: impl FnOnce() -> T) -> T {
+    PgTryBuilder::new(AssertUnwindSafe(work))
+        .catch_others(|error| CaughtError::ErrorReport(report::caught(error)).rethrow())
+        .execute()
 }
 
 /// Runs a statement that is planned for this once, and gives the number in the first column of its first row; None where
@@ -110,8 +122,10 @@ pub fn changed<T>(
     read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
 ) -> Result<Option<T>, SpiError> {
     server::refuse_during_recovery();
-    Spi::connect_mut(|client| {
-        let rows = client.update(sql, None, arguments)?;
-        rows.into_iter().next().map(|row| read(&row)).transpose()
+    without_context(|| {
+        Spi::connect_mut(|client| {
+            let rows = client.update(sql, None, arguments)?;
+            rows.into_iter().next().map(|row| read(&row)).transpose()
+        })
     })
 }

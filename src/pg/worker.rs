@@ -70,7 +70,7 @@ fn builder(name: &str, function: &str) -> BackgroundWorkerBuilder {
 
 // The raw symbol: pg_sys's is wrapped in Rust, and a signal handler must be the function itself.
 unsafe extern "C-unwind" {
-    fn die(signal: c_int);
+    fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
 }
 
 /// SIGTERM is noted, and ends the next sleep: for a worker that has nothing to be torn out of. The log gets no line
@@ -84,9 +84,9 @@ pub fn die_when_terminated() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     // SAFETY: the server's own handler.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
         pg_sys::pqsignal(pg_sys::SIGTERM.cast_signed(), Some(die));
-        #[cfg(feature = "pg18")]
+        #[cfg(any(feature = "pg18", feature = "pg19"))]
         pg_sys::pqsignal_be(pg_sys::SIGTERM.cast_signed(), Some(die));
     }
 }
@@ -222,7 +222,7 @@ pub fn sleep(event: Event, limit: Duration) -> Sleep {
 pub fn end() -> ! {
     // SAFETY: between two pieces of work.
     unsafe { pg_sys::proc_exit(1) };
-    #[cfg(feature = "pg18")]
+    #[cfg(any(feature = "pg18", feature = "pg19"))]
     unreachable!("the process has ended")
 }
 

@@ -45,10 +45,9 @@ SET timezone = 'UTC';
 -- With a layout the functions can be indexed.
 CREATE TABLE tweets (id bigint);
 CREATE INDEX ON tweets (snowflake_timestamp(id, 'twitter'));
-\set VERBOSITY terse
+\set VERBOSITY sqlstate
 CREATE INDEX ON tweets (snowflake_timestamp(id));
 \set VERBOSITY default
-\echo :LAST_ERROR_SQLSTATE
 DROP TABLE tweets;
 
 -- Errors.

@@ -154,7 +154,7 @@ fn a_schema_alone_is_attached_again() -> Result<()> {
     let mut copy = server.connect("copy")?;
     let missing = sql::error(&mut copy, "insert into serials default values")?;
     sql::explains(&missing, &SqlState::UNDEFINED_OBJECT, "segment tag \"public.serials\" does not exist")?;
-    let documents = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sql.md"))?;
+    let documents = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adopt.md"))?;
     let recipe = documents.split("<!-- schema-only -->").nth(1).context("the recipe")?;
     let recipe = recipe.split("```").nth(1).and_then(|block| block.strip_prefix("sql")).context("a block")?;
     copy.batch_execute(recipe)?;

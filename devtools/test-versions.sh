@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test-versions.sh [--smoke] [MAJOR...]: the suites on each major version of PostgreSQL, all six where none is named. A server is
 # built for each (build-server.sh), or named in PG_CONFIGS='/path/to/bin/pg_config ...'. What came of it goes into the table of
-# docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, with a build that is quick to make, and no table.
+# docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, on the
+# first of these versions whose server can be had, with a build that is quick to make, and no table.
 # It leaves the packages below target/ as they are.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
@@ -93,7 +94,7 @@ if [[ ${1-} == --smoke ]]; then
   run=test_smoke
   shift
 fi
-[[ $# -gt 0 ]] || set -- 14 15 16 17 18
+[[ $# -gt 0 ]] || set -- 14 15 16 17 18 19
 
 mkdir -p "$logs"
 rows=() failed=() skipped=()
@@ -109,6 +110,7 @@ for major in "$@"; do
   version=${version#PostgreSQL }
   version=${version%% *}
   "$run"
+  [[ $run == test_all ]] || break
 done
 if [[ $run == test_all && ${#rows[@]} -gt 0 ]]; then write_table; fi
 

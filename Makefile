@@ -122,7 +122,7 @@ layers: ## does each module import lower ones only, are unsafe code and ways to 
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo monitoring/*.sh packaging/deb/prerm devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/pgdog/*.sh pg_test/packages/*.sh packaging/docker/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/bin/cargo monitoring/*.sh packaging/deb/prerm devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/pgdog/*.sh pg_test/packages/*.sh packaging/docker/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'

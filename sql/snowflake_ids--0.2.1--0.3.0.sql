@@ -181,7 +181,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
     FROM stands AS s
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
 
 CREATE FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE
@@ -307,8 +306,6 @@ BEGIN
     ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS
-    'what needs attention, as far as the caller may read the views, the worst first';
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
@@ -470,7 +467,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_check IS 'checks that the caller may audit a column';
 
 -- A view is read with its owner's user mapping, whoever reads it.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
@@ -502,14 +498,11 @@ BEGIN
     RETURN format('SELECT id, %s::bigint << 32 FROM pg_temp.%I', number, source);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_connect IS
-    'a query that reads the same table on a foreign server, as long as its temporary view is there';
 
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_time IS 'an instant in UTC, as findings have it';
 
 CREATE OR REPLACE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
     connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
@@ -881,8 +874,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
 $$;
 
-COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
-    'the columns that take ids of a tag by their default, whether there is such a tag or not';
 
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -891,8 +882,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
-COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
-    'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.columns_of_tag(text), snowflake_ids_internal.column_with_ids(text) FROM PUBLIC;
 
@@ -954,4 +943,15 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
+/* What the functions in schema snowflake_ids are made of has its comments in the sources alone. */
+DO $$
+DECLARE
+    function regprocedure;
+BEGIN
+    FOR function IN SELECT p.oid FROM pg_proc AS p WHERE p.pronamespace = 'snowflake_ids_internal'::regnamespace
+        AND obj_description(p.oid, 'pg_proc') IS NOT NULL
+    LOOP
+        EXECUTE format('COMMENT ON FUNCTION %s IS NULL', function);
+    END LOOP;
+END
+$$;

@@ -131,7 +131,7 @@ impl Table {
         };
         *place = Some(self);
         TABLES.set(tables);
-        ONCE.call_once(|| relcache::listen(&changed));
+        ONCE.call_once(|| relcache::listen(changed));
     }
 
     /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension. A lock keeps this

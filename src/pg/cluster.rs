@@ -30,29 +30,26 @@ pub fn timeline() -> u32 {
 /// Returns whether the server has stopped in good order, so that no process runs any more but the one that started all
 /// others.
 pub fn is_shut_down() -> bool {
-    let mut intact = false;
-    // SAFETY: as below.
-    let state = unsafe {
-        let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
-        let state = (*control).state;
-        pg_sys::pfree(control.cast());
-        state
-    };
-    intact && state == pg_sys::DBState::DB_SHUTDOWNED
+    control_file(|control| control.state == pg_sys::DBState::DB_SHUTDOWNED) == Some(true)
 }
 
 /// The time of the checkpoint that this server started from, by the clock of the server that made it. Only while shared
 /// memory is laid out: later ones have this server's own.
 pub fn checkpoint_time() -> Option<UnixMicros> {
+    control_file(|control| UnixMicros(control.checkPointCopy.time.saturating_mul(1_000_000)))
+}
+
+/// Reads of the control file; None where it is damaged.
+fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T> {
     let mut intact = false;
     // SAFETY: reads a file of the server's, whose path is set; what it gives is allocated for the caller.
-    let time = unsafe {
+    let found = unsafe {
         let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
-        let time = (*control).checkPointCopy.time;
+        let found = read(&*control);
         pg_sys::pfree(control.cast());
-        time
+        found
     };
-    intact.then(|| UnixMicros(time.saturating_mul(1_000_000)))
+    intact.then_some(found)
 }
 
 /// The commit time of the last transaction that was replayed since the server's start, by the clock of the server

@@ -113,7 +113,7 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     }
 }
 
-/// What becomes of settings that were made for the rest of the transaction.
+/// The end of settings that were made for the rest of the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoleSettings {
     /// They end with what was run.
@@ -132,41 +132,32 @@ pub(super) fn with_rights<T>(
     settings: RoleSettings,
     work: impl FnOnce() -> T,
 ) -> T {
-    let mut user = pg_sys::InvalidOid;
-    let mut context = 0;
-    let mut bits = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
-    if all_rows {
-        bits |= pg_sys::SECURITY_NOFORCE_RLS;
-    }
-    let bits = bits.cast_signed();
-    // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets the user,
-    // as for every error within a function of another's rights. Bits of the context are only added.
-    unsafe {
-        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-        pg_sys::SetUserIdAndSecContext(role, context | bits);
-    }
-    // SAFETY: as above; the end of a transaction also ends the settings of all nest levels.
-    let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
-    guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
-    let done = work();
-    // SAFETY: what was begun and read above.
-    unsafe {
-        pg_sys::AtEOXact_GUC(settings == RoleSettings::Stay, nest_level);
-        pg_sys::SetUserIdAndSecContext(user, context);
-    }
-    done
+    let all_rows = if all_rows { pg_sys::SECURITY_NOFORCE_RLS } else { 0 };
+    as_role(role, pg_sys::SECURITY_RESTRICTED_OPERATION | all_rows, || {
+        // SAFETY: within a transaction, whose end also ends the settings of all nest levels.
+        let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
+        guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
+        let done = work();
+        // SAFETY: what was begun above.
+        unsafe { pg_sys::AtEOXact_GUC(settings == RoleSettings::Stay, nest_level) };
+        done
+    })
 }
 
 /// Runs `work` with the rights of a role, as [`with_rights`] does. For SQL of our own in which every name is qualified: names mean
 /// what they mean in the session. Only within a transaction.
 pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
-    let mut user = pg_sys::InvalidOid;
-    let mut context = 0;
-    let bits = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
-    // SAFETY: as in `with_rights`.
+    as_role(role, 0, work)
+}
+
+fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
+    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+    let bits = (pg_sys::SECURITY_LOCAL_USERID_CHANGE | bits).cast_signed();
+    // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets the user,
+    // as for every error within a function of another's rights. Bits of the context are only added.
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-        pg_sys::SetUserIdAndSecContext(role, context | bits.cast_signed());
+        pg_sys::SetUserIdAndSecContext(role, context | bits);
     }
     let done = work();
     // SAFETY: what was read above.

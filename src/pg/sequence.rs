@@ -25,7 +25,7 @@ static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(No
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
-    ONCE.call_once(|| relcache::listen(&changed));
+    ONCE.call_once(|| relcache::listen(changed));
 }
 
 fn changed(relation: pg_sys::Oid) {
@@ -44,7 +44,7 @@ static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 /// nothing of the server's. Only while the server loads libraries.
 pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
-    relcache::listen(&any_changed);
+    relcache::listen(any_changed);
 }
 
 fn any_changed(_relation: pg_sys::Oid) {

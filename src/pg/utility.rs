@@ -35,8 +35,6 @@ static WATCH: OnceLock<Watch> = OnceLock::new();
 /// An error takes the way past the hook, and ends a transaction or subtransaction: what goes on after it is in no COPY,
 /// or in one that has planned its defaults; but it may be in ALTER SEQUENCE, whose event triggers have met the error.
 static AFTER_ERRORS: Hooks = Hooks {
-    before_commit: || {},
-    before_prepare: || {},
     committed: forget_altered,
     ended: || {
         end_after_error();
@@ -46,28 +44,16 @@ static AFTER_ERRORS: Hooks = Hooks {
         end_after_error();
         ALTERS.set(true);
     },
-    subtransaction_committed: |_, _| {},
     ..Hooks::none()
 };
 
 // The raw symbol: pg_sys's makes an error report of its own of each error, in which the constraint's name, the position
 // and more is missing.
 unsafe extern "C-unwind" {
-    #[cfg(feature = "pg13")]
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
         query: *const c_char,
-        context: pg_sys::ProcessUtilityContext::Type,
-        parameters: pg_sys::ParamListInfo,
-        environment: *mut pg_sys::QueryEnvironment,
-        receiver: *mut pg_sys::DestReceiver,
-        completion: *mut pg_sys::QueryCompletion,
-    );
-    #[cfg(not(feature = "pg13"))]
-    fn standard_ProcessUtility(
-        statement: *mut pg_sys::PlannedStmt,
-        query: *const c_char,
-        is_read_only: bool,
+        #[cfg(not(feature = "pg13"))] is_read_only: bool,
         context: pg_sys::ProcessUtilityContext::Type,
         parameters: pg_sys::ParamListInfo,
         environment: *mut pg_sys::QueryEnvironment,
@@ -147,7 +133,8 @@ unsafe extern "C-unwind" fn on_utility(
     // SAFETY: the server's arguments, passed on once, as the server would have. Its statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
-        let copies_in = is_copy_from(node);
+        let copy: *const pg_sys::CopyStmt = node.cast();
+        let copies_in = !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from;
         let after = After::of(node);
         let alters = after == After::AlterSequence;
         if copies_in || alters {
@@ -186,17 +173,7 @@ unsafe extern "C-unwind" fn on_utility(
     }
 }
 
-/// # Safety
-/// A node of the server's, or null.
-unsafe fn is_copy_from(statement: *const c_void) -> bool {
-    // SAFETY: the tag tells which struct the node is.
-    unsafe {
-        let copy: *const pg_sys::CopyStmt = statement.cast();
-        !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from
-    }
-}
-
-/// What is to be followed by something.
+/// What a statement is followed by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 enum After {

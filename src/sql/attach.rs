@@ -22,7 +22,7 @@ mod snowflake_ids_internal {
     use crate::pg::role;
     use crate::pg::statement;
     use crate::pg::tag::TagText;
-    use crate::pg::text::{Sql, Text};
+    use crate::pg::text::Text;
     use crate::shared::generator;
     use crate::store;
     use crate::store::tables::SEGMENT;
@@ -45,25 +45,26 @@ mod snowflake_ids_internal {
     /// Runs a statement as the owner of a relation, whose code it may set off. Gives the bigint in the first column of its
     /// first row, null where there is none.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn as_owner(relation: pg_sys::Oid, statement: Sql) -> Result<Option<i64>, ErrorReport> {
+    fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
         // A role that may become the owner gains nothing by this; one that merely has the owner's privileges would.
         if !relation.may_act_as_owner() {
             return Err(refused("must be able to SET ROLE to the owner of the relation"));
         }
-        let number = relation.as_owner(|| statement::number(&statement.0));
+        let sql = statement.sql()?;
+        let number = relation.as_owner(|| statement::number(&sql));
         number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
     }
 
     /// Makes a sequence that is a relation's owner's, as an identity's is. Its schema must be one that the caller may create
     /// in; the owner need not. Runs no user's code.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn create_sequence_for(relation: pg_sys::Oid, statement: Sql) -> Result<pg_sys::Oid, ErrorReport> {
+    fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
         if !role::has_privileges_of(owner) {
             return Err(refused("must be owner of the relation"));
         }
-        let made = relation::create_sequence(&statement.0, owner);
+        let made = relation::create_sequence(&statement.sql()?, owner);
         made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
     }
 
@@ -142,10 +143,4 @@ extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",
     requires = ["attach_notices", "citus"]
-);
-extension_sql_file!(
-    "privileges.sql",
-    name = "privileges",
-    requires = ["attach_distributed", "citus", "registries", "layout_change", "metrics"],
-    finalize
 );

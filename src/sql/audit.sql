@@ -40,9 +40,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_check IS 'checks that the caller may audit a column';
 
--- A view is read with its owner's user mapping, whoever reads it.
+-- A query that reads the same table on a foreign server, as long as its temporary view is there. A view is read with its owner's user
+-- mapping, whoever reads it.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -72,14 +72,12 @@ BEGIN
     RETURN format('SELECT id, %s::bigint << 32 FROM pg_temp.%I', number, source);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_connect IS
-    'a query that reads the same table on a foreign server, as long as its temporary view is there';
 
+-- An instant in UTC, as findings have it.
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_time IS 'an instant in UTC, as findings have it';
 
 CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
     connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)

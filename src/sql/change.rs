@@ -55,9 +55,8 @@ mod snowflake_ids_internal {
     use crate::issuer;
     use crate::named;
     use crate::pg::report::report;
-    use crate::pg::server;
     use crate::pg::text::Text;
-    use crate::pg::transaction;
+    use crate::pg::{catalog, role, transaction};
     use crate::settings;
     use crate::shared::generator;
     use crate::sql::change::{check_room, of};
@@ -68,7 +67,7 @@ mod snowflake_ids_internal {
     /// Has the server go on in another layout at its next start. That takes the rights of ALTER SYSTEM.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
-        if !server::is_superuser() {
+        if !catalog::is_superuser(role::current()) {
             let code = Code::ERRCODE_INSUFFICIENT_PRIVILEGE;
             return Err(ErrorReport::new(
                 code,

@@ -19,8 +19,6 @@ mod snowflake_ids {
     #[pg_extern(sql = "
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
 ")]
     fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;

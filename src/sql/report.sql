@@ -1,6 +1,6 @@
 -- What this server and this database tell of themselves: rows that need attention, and a report of all, which the status page draws.
 
--- The worst first; of those that stand alike, the one that waited most.
+-- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (
@@ -21,8 +21,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
     FROM stands AS s
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
 
+-- As far as the caller may read the views; the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -142,8 +142,6 @@ BEGIN
     ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS
-    'what needs attention, as far as the caller may read the views, the worst first';
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;

@@ -5,7 +5,7 @@ use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::role;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use crate::pg::text::{Text, TextOut};
+use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
 use crate::series::{self, KnownSeries};
 use pgrx::Uuid;
@@ -177,15 +177,6 @@ impl ChangedSeries {
     }
 }
 
-/// A text that the statement reads, and we do not.
-fn handed_on<'a>(
-    text: Option<&Text<'_>>,
-    name: &'static str,
-    limit: usize,
-) -> Result<DatumWithOid<'a>, ErrorReport> {
-    Ok(text.map(|text| text.as_is(limit, name)).transpose()?.into())
-}
-
 /// Reads a list of privileges; it comes back as it is stored.
 fn listed(privileges: Option<&Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
@@ -355,10 +346,10 @@ mod snowflake_ids_internal {
         let name = name.ok_or(SeriesError::NullName).map_err(refused)?;
         series::checked(name.bytes(MAX_NAME_BYTES, "name")?).map_err(refused)?;
         if let Some(description) = &description {
-            description.as_is(MAX_DESCRIPTION_BYTES, "description")?;
+            description.check_length(MAX_DESCRIPTION_BYTES, "description")?;
         }
         let zone = time_zone.ok_or(SeriesError::Missing { column: "time_zone" }).map_err(refused)?;
-        zone.as_is(MAX_TIME_ZONE_BYTES, "time_zone")?;
+        zone.check_length(MAX_TIME_ZONE_BYTES, "time_zone")?;
         let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
         let key_type = key_type.as_ref().map(|key_type| key_type.read("key_type")).transpose()?;
         let reset = reset.as_ref().map(|reset| reset.read("reset")).transpose()?;
@@ -520,50 +511,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
     }
 }
 
-extension_sql!(
-    "
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
-",
-    name = "series_functions",
-    requires = [
-        "series_nextval",
-        series_nextval_text,
-        series_nextval_text_of_text,
-        series_nextval_text_of_uuid,
-        series_currval,
-        series_currval_of_text,
-        series_currval_of_uuid,
-        snowflake_ids::series_set,
-        snowflake_ids::series_set_of_text,
-        snowflake_ids::series_set_of_uuid,
-        snowflake_ids::series_alter,
-        snowflake_ids::series_drop,
-        snowflake_ids::series_grant,
-        snowflake_ids::series_revoke,
-        snowflake_ids::has_series_privilege
-    ]
-);
 extension_sql_file!(
     "series.sql",
     name = "series",
@@ -579,7 +526,7 @@ extension_sql_file!(
         snowflake_ids_internal::series_raise_text,
         snowflake_ids_internal::series_raise_uuid,
         "series_fill",
-        "series_functions",
+        snowflake_ids::has_series_privilege,
         "segments"
     ]
 );

@@ -5,7 +5,7 @@ use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
-use crate::pg::text::Text;
+use crate::pg::text::{Text, handed_on};
 use crate::segment::error::SegmentError;
 use crate::segment::{place, privilege};
 use crate::store::tables::SEGMENT;
@@ -69,15 +69,6 @@ impl ChangedTag {
         let arguments: Vec<_> = [TagText(self.tag).into()].into_iter().chain(others).collect();
         self.source.as_owner(|| statement.first(&arguments, read)).map_err(|error| spi(&error))
     }
-}
-
-/// A text that the statement reads, and we do not.
-fn handed_on<'a>(
-    text: Option<&Text<'_>>,
-    name: &'static str,
-    limit: usize,
-) -> Result<DatumWithOid<'a>, ErrorReport> {
-    Ok(text.map(|text| text.as_is(limit, name)).transpose()?.into())
 }
 
 /// Reads a list of privileges; it comes back as it is stored.

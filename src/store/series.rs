@@ -5,7 +5,8 @@
 
 use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
 use crate::pg::catalog::{Source, Unseen};
-use crate::pg::rows;
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Sought};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::TextOut;
@@ -178,7 +179,8 @@ pub fn read(
         let is_restricted = row.boolean(c"restricted").unwrap_or(true);
         found = Some(series_of(row).map(|series| (series, is_restricted)));
     };
-    let table = rows::of_key(&SERIES, c"name", &TagText(*name), limit, each)?;
+    let table =
+        rows::look(&SERIES, Wait::Yes(Some(limit)), &[(c"name", Sought::Text(&TagText(*name)))], each)?;
     Ok((table, found))
 }
 
@@ -213,7 +215,7 @@ pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Un
             found.push((grantee, Privileges::stored(&list)));
         }
     };
-    rows::of_number(&SERIES_PRIVILEGE, c"series", id, limit, note)?;
+    rows::look(&SERIES_PRIVILEGE, Wait::Yes(Some(limit)), &[(c"series", Sought::Number(id))], note)?;
     Ok(found)
 }
 

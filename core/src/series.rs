@@ -6,23 +6,31 @@
 mod error;
 pub(crate) mod key;
 mod kind;
-mod limits;
 pub mod monotonic;
 mod recent;
 pub mod serial;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
-pub use kind::{SeriesKind, Steps};
-pub use limits::{
-    MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP, MAX_TIME_ZONE_BYTES,
-};
+pub use kind::SeriesKind;
 pub use recent::Recent;
 
 use crate::error::excerpt;
 use crate::series::serial::{Format, Reset};
-use kind::Terms;
 use std::borrow::Cow;
+
+/// The longest name, in characters.
+pub const MAX_NAME_CHARS: usize = 128;
+/// The longest name, in bytes of any encoding that Postgres knows.
+pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 512;
+/// The longest name of a time zone, in bytes.
+pub const MAX_TIME_ZONE_BYTES: usize = 128;
+/// The most numbers that are reserved at once.
+pub const MAX_STEP: i32 = 1_000_000_000;
+/// The most sections of a series.
+pub const MAX_SECTIONS: u16 = 1_024;
 
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,9 +118,7 @@ impl Series {
     /// # Errors
     /// [`SeriesError`], which names the column at fault.
     pub fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
-        let SeriesRow { kind, step, max_step, sections, .. } = *row;
-        let kind =
-            SeriesKind::new(&Terms { kind, step, max_step, sections, starts_over: row.reset.is_some() })?;
+        let kind = SeriesKind::new(row)?;
         if row.key_type.is_empty() {
             return Err(SeriesError::Missing { column: "key_type" });
         }

@@ -173,7 +173,7 @@ impl ChangedSeries {
             statement.run(&arguments)?;
             if is_distributed { PASS_ON.run(&[self.known.series.id.into()]) } else { Ok(()) }
         };
-        self.known.table().as_owner(run).map_err(|error| spi(&error))
+        self.known.table.as_owner(run).map_err(|error| spi(&error))
     }
 }
 
@@ -453,7 +453,7 @@ mod snowflake_ids_internal {
             handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
             handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
         ];
-        known.table().as_owner(|| ADD_TRIGGER.run(&arguments)).map_err(|error| spi(&error))
+        known.table.as_owner(|| ADD_TRIGGER.run(&arguments)).map_err(|error| spi(&error))
     }
 
     /// What the server's names have room for.

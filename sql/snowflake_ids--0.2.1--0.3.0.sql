@@ -196,7 +196,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- Whether that is why no ids are issued, and the registry that leases it does not answer.
+    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -218,7 +218,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- What comes of a registry that does not answer is told with it.
+    -- The consequences of a registry that does not answer are told with it.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -246,7 +246,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- Where no ids are issued any more, that is said already.
+        -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -430,36 +430,31 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
+    kind "char";
     type oid;
 BEGIN
+    SELECT c.relkind, a.atttypid INTO kind, type FROM pg_class c
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
-    END IF;
-    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
-    IF NOT FOUND THEN
+    ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    END IF;
-    IF class.relkind NOT IN ('r', 'p', 'f') THEN
+    ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
             HINT = 'Name the table that has the rows.';
-    END IF;
-    SELECT a.atttypid INTO type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
+    ELSIF type IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    END IF;
-    IF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
+    ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
             HINT = 'Ask the owner of the table to grant it.';
-    END IF;
-    IF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
@@ -523,13 +518,11 @@ BEGIN
     IF max_findings IS NULL OR max_findings NOT BETWEEN 1 AND 100000 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
-    END IF;
-    IF cardinality(connections) > 64 THEN
+    ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'there are too many connections',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
-    END IF;
-    IF generator IS NOT NULL AND tag IS NOT NULL THEN
+    ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;

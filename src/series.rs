@@ -122,7 +122,7 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     }
 }
 
-/// What the session got last is forgotten.
+/// Forgets the numbers that the session got last.
 pub fn forget_last() {
     LAST.borrow_mut().take();
 }

@@ -35,7 +35,7 @@ pub const MAX_SECTIONS: u16 = 1_024;
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeriesRow<'a> {
-    /// What its counters are found by.
+    /// The number by which its counters are found.
     pub id: Option<i64>,
     /// The promise that it makes.
     pub kind: &'a str,
@@ -47,9 +47,9 @@ pub struct SeriesRow<'a> {
     pub max_value: Option<i64>,
     /// After which period keys start over.
     pub reset: Option<&'a str>,
-    /// Where periods begin.
+    /// The time zone in which periods begin.
     pub time_zone: &'a str,
-    /// How numbers are written as text.
+    /// The format of numbers as text.
     pub format: Option<&'a str>,
     /// Number of numbers that are reserved at once at first, where the kind reserves some.
     pub step: Option<i32>,
@@ -89,10 +89,10 @@ impl Scope {
     }
 }
 
-/// What a series' numbers are.
+/// The numbers of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// What its counters are found by: another one after it was dropped and created again.
+    /// The number by which its counters are found: another one after it was dropped and created again.
     pub id: i64,
     /// The promise that it makes.
     pub kind: SeriesKind,
@@ -104,9 +104,9 @@ pub struct Series {
     pub max_value: i64,
     /// After which period keys start over.
     pub reset: Option<Reset>,
-    /// Where periods begin.
+    /// The time zone in which periods begin.
     pub time_zone: String,
-    /// How numbers are written as text.
+    /// The format of numbers as text.
     pub format: Format,
     /// Among which servers a key's numbers follow on each other.
     pub scope: Scope,

@@ -3,7 +3,7 @@
 use std::backtrace::Backtrace;
 use std::env;
 
-/// What asks for backtraces.
+/// The variables that ask for backtraces.
 const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
 /// Has this library make no backtraces, whatever the server's environment says. pgrx would put them into the DETAIL of

@@ -5,10 +5,10 @@ use super::process::PerProcess;
 use super::read_lock::{Lock, Wait};
 use super::relation::Relation;
 use super::relcache;
-use super::report::raise;
+use super::report::{not_ready, raise};
 use super::role::{self, RoleSettings};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgRelation, PgSqlErrorCode, check_for_interrupts, function_name, pg_sys};
+use pgrx::{PgRelation, check_for_interrupts, pg_sys};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
@@ -227,13 +227,11 @@ impl Table {
     #[cold]
     fn unlike(&self, detail: &str) -> ErrorReport {
         let table = self.name.to_string_lossy();
-        ErrorReport::new(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        not_ready(
             format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it"),
-            function_name!(),
+            detail,
+            "Undo what was altered, or create the extension anew.",
         )
-        .set_detail(detail)
-        .set_hint("Undo what was altered, or create the extension anew.")
     }
 }
 
@@ -366,6 +364,36 @@ fn changed(relation: pg_sys::Oid) {
     for table in TABLES.get().into_iter().flatten() {
         table.changed(relation);
     }
+}
+
+/// Reads the row of an oid in one of the server's caches; None where there is none. Only within a transaction.
+pub(super) fn cached<T>(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    oid: pg_sys::Oid,
+    read: impl FnOnce(pg_sys::HeapTuple) -> T,
+) -> Option<T> {
+    // SAFETY: as above. The row is read before it is let go.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(cache.cast_signed(), oid.into());
+        let found = (!row.is_null()).then(|| read(row))?;
+        pg_sys::ReleaseSysCache(row);
+        Some(found)
+    }
+}
+
+/// A column of such a row; None where it is null.
+///
+/// # Safety
+/// The row is of this cache, and is there while the column is read.
+pub(super) unsafe fn cached_column(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    row: pg_sys::HeapTuple,
+    column: i16,
+) -> Option<pg_sys::Datum> {
+    let mut is_null = false;
+    // SAFETY: as above.
+    let value = unsafe { pg_sys::SysCacheGetAttr(cache.cast_signed(), row, column, &raw mut is_null) };
+    (!is_null).then_some(value)
 }
 
 /// The function of this name and arguments in the schema of another one. Only within a transaction.

@@ -62,7 +62,7 @@ pub fn last_replayed() -> Option<UnixMicros> {
     (last != 0).then(|| UnixMicros(last.saturating_add(SINCE_1970)))
 }
 
-/// Who may read and write the files of the cluster.
+/// The mode of the files of the cluster: who may read and write them.
 pub fn file_mode() -> u32 {
     unsafe extern "C" {
         static pg_file_create_mode: std::ffi::c_int;

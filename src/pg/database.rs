@@ -1,6 +1,6 @@
 //! The databases of the cluster.
 
-use super::worker;
+use super::{rows, worker};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::fs;
@@ -77,16 +77,10 @@ fn find<T>(mut wanted: impl FnMut(&pg_sys::FormData_pg_database) -> Option<T>) -
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
         let catalog = pg_sys::table_open(pg_sys::DatabaseRelationId, lock);
-        let (nothing, no_keys) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let scan = pg_sys::systable_beginscan(catalog, pg_sys::InvalidOid, false, nothing, 0, no_keys);
-        while found.is_none() {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
+        rows::scan(catalog, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
             found = wanted(&*pg_sys::GETSTRUCT(row).cast());
-        }
-        pg_sys::systable_endscan(scan);
+            found.is_none()
+        });
         pg_sys::table_close(catalog, lock);
     }
     found

@@ -12,21 +12,21 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
-/// What all settings have: a name, a context, and two sentences for people.
+/// The parts that all settings have: a name, a context, and two sentences for people.
 pub struct About {
     /// The name in full, `snowflake_ids.` included.
     pub name: &'static CStr,
     /// One line, for `pg_settings.short_desc`.
     pub short: &'static CStr,
-    /// What more there is to say, for `pg_settings.extra_desc`.
+    /// Further explanation, for `pg_settings.extra_desc`.
     pub long: &'static CStr,
-    /// Who may set it, and when.
+    /// The context in which it may be set.
     pub context: GucContext,
 }
 
 /// Reason why a value is refused.
 pub struct BadValue {
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     pub detail: String,
     /// The way out, as a sentence.
     pub hint: Option<String>,

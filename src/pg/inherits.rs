@@ -1,5 +1,6 @@
 //! The tables that a table inherits from, or is a partition of.
 
+use super::rows;
 use pgrx::{FromDatum, pg_sys};
 use std::num::NonZeroUsize;
 
@@ -32,17 +33,11 @@ fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         #[allow(clippy::cast_possible_truncation, reason = "the number of a strategy")]
         let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
         pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
-        let (now, index) = (std::ptr::null_mut(), INHERITS_BY_TABLE.into());
-        let scan = pg_sys::systable_beginscan(inherits, index, true, now, 1, &raw mut key);
-        loop {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
+        rows::scan(inherits, INHERITS_BY_TABLE.into(), std::ptr::null_mut(), &mut [key], |row| {
             let parent = pgrx::htup::heap_getattr_raw(row, PARENT, (*inherits).rd_att);
             found.extend(parent.and_then(|parent| pg_sys::Oid::from_datum(parent, false)));
-        }
-        pg_sys::systable_endscan(scan);
+            true
+        });
         pg_sys::table_close(inherits, lock);
     }
     found

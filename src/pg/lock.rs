@@ -28,15 +28,15 @@ const LOCKS: i32 = 5;
 /// The purposes of the locks, in the order in which they lie.
 #[derive(Clone, Copy)]
 pub enum For {
-    /// Which tag has which place.
+    /// The slots of tags.
     Directory,
     /// The state of the server: which node issues, and how far.
     State,
-    /// What the log was told.
+    /// The lines that the log got.
     LogLimit,
     /// Sweeping away what sections left.
     Sweep,
-    /// What transactions gave out that may be rolled back.
+    /// The ids that transactions gave out and that may be rolled back.
     Floors,
 }
 

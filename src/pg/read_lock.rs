@@ -4,7 +4,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// What to do about a lock that is not to be had at once.
+/// The wait for a lock that is not to be had at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// It is not waited for.

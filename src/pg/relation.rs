@@ -1,7 +1,7 @@
 //! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
 
-use super::extension;
 use super::role::{self, RoleSettings};
+use super::{catalog, extension, rows};
 use pgrx::{PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ pub struct Relation {
     is_sequence: bool,
 }
 
-/// Where a sequence is.
+/// The position of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencePosition {
     /// The number it gave last, or gives next.
@@ -26,23 +26,13 @@ pub struct SequencePosition {
 impl Relation {
     /// The relation of an oid, as far as this transaction sees; None where there is none. Only within a transaction.
     pub fn find(oid: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
-        unsafe {
-            #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
-            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
-            if row.is_null() {
-                return None;
-            }
-            let class: &pg_sys::FormData_pg_class = &*pg_sys::GETSTRUCT(row).cast();
-            let found = Self {
-                oid,
-                owner: class.relowner,
-                // A character of C's has a sign on some machines.
-                is_sequence: class.relkind.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE],
-            };
-            pg_sys::ReleaseSysCache(row);
-            Some(found)
-        }
+        catalog::cached(pg_sys::SysCacheIdentifier::RELOID, oid, |row| {
+            // SAFETY: a row of the cache is the struct.
+            let class: &pg_sys::FormData_pg_class = unsafe { &*pg_sys::GETSTRUCT(row).cast() };
+            // A character of C's has a sign on some machines.
+            let is_sequence = class.relkind.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE];
+            Self { oid, owner: class.relowner, is_sequence }
+        })
     }
 
     /// The relation of a name in the schema of another. None where there is none. Only within a transaction.
@@ -138,18 +128,16 @@ impl Relation {
             if sequence.is_null() {
                 return None;
             }
-            let (nothing, no_keys) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let scan = pg_sys::systable_beginscan(sequence, pg_sys::InvalidOid, false, nothing, 0, no_keys);
-            let row = pg_sys::systable_getnext(scan);
-            let column = |number| {
-                let number = NonZeroUsize::new(number).filter(|_| !row.is_null())?;
-                pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att)
-            };
-            let position = column(1).zip(column(3)).map(|(last_value, is_called)| SequencePosition {
-                last_value: last_value.value().cast_signed() as i64,
-                is_called: is_called.value() != 0,
+            let mut position = None;
+            rows::scan(sequence, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
+                let column = |number| pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att);
+                let (first, third) = (NonZeroUsize::MIN, NonZeroUsize::MIN.saturating_add(2));
+                position = column(first).zip(column(third)).map(|(last_value, is_called)| SequencePosition {
+                    last_value: last_value.value().cast_signed() as i64,
+                    is_called: is_called.value() != 0,
+                });
+                false
             });
-            pg_sys::systable_endscan(scan);
             pg_sys::relation_close(sequence, lock);
             position
         }
@@ -214,7 +202,7 @@ unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
             receiver,
             std::ptr::null_mut(),
         );
-        // What it made is seen from here on.
+        // Its result is seen from here on.
         pg_sys::CommandCounterIncrement();
     }
 }

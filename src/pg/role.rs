@@ -65,7 +65,7 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
-/// What is to be done when roles change.
+/// The action for a change of roles.
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));

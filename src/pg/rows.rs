@@ -196,7 +196,7 @@ fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
     (key != pg_sys::InvalidOid).then_some(key)
 }
 
-/// That a column says this.
+/// The condition that a column has this value.
 fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKeyData> {
     let (number, (value, equal)) = (table.number(column, sought.column_type())?, sought.datum()?);
     let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;

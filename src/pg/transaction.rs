@@ -5,7 +5,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Once;
 
-/// What is called at the end of transactions.
+/// The functions that are called at the end of transactions.
 pub struct Hooks {
     /// For [`watch`].
     pub watched: Once,
@@ -24,7 +24,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// That do nothing.
+    /// Hooks that do nothing.
     pub const fn none() -> Self {
         Self {
             watched: Once::new(),

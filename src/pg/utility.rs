@@ -19,7 +19,7 @@ static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// The sequences that were altered since, by their oids: their names may be others' once the statement has ended.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
-/// What is called after statements, within their transaction. May run SQL, and may fail.
+/// The functions that are called after statements, within their transaction. May run SQL, and may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// ALTER SEQUENCE, or what ALTER TABLE does to an identity column's.
@@ -173,7 +173,7 @@ unsafe extern "C-unwind" fn on_utility(
     }
 }
 
-/// What a statement is followed by.
+/// The action that follows a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 enum After {

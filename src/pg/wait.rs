@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The longest sleep at a time: a session that waits for the clock looks at it this often.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// What is waited for, as `pg_stat_activity` shows it where the server lets an extension name it.
+/// The event that is waited for, as `pg_stat_activity` shows it where the server lets an extension name it.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// `SnowflakeIdsClock`: a call waits for the clock.

@@ -121,7 +121,7 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
 /// It must not fail.
 type OnFatal = fn(i32);
 
-/// What is to be done with the SQLSTATE of the error that ends this process, as the server packs it.
+/// The action for the SQLSTATE of the error that ends this process, as the server packs it.
 static ON_FATAL: PerProcess<Cell<Option<OnFatal>>> = PerProcess::new(Cell::new(None));
 /// Whose hook was there before ours.
 static LOGGED_BEFORE: PerProcess<Cell<pg_sys::emit_log_hook_type>> = PerProcess::new(Cell::new(None));
@@ -184,13 +184,13 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     for (name, value) in of_its_own {
         guc::impose(name, value);
     }
-    // What is handed out must have reached the disk. An operator that asks for more than that gets it.
+    // Ids that are handed out must have reached the disk. An operator that asks for more than that gets it.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::impose(c"synchronous_commit", c"on");
     }
 }
 
-/// How a worker's sleep ended.
+/// The end of a worker's sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
     /// It was woken, or the time was over.

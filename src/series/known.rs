@@ -26,14 +26,14 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What the session knows of one series.
+/// The session's knowledge of one series.
 pub struct KnownSeries {
     pub(super) name: Tag,
-    /// What its numbers are.
+    /// Its terms.
     pub series: Series,
     /// The table that has its counters.
     pub(super) counters: Source,
-    /// Which roles may do what; None where every role may take numbers.
+    /// The rights of roles; None where every role may take numbers.
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub table: Source,
@@ -183,7 +183,7 @@ impl KnownSeries {
             return Ok(day);
         }
         let (day, then) = store::period(reset, &self.series.time_zone)?;
-        // Where another one begins meanwhile, each call looks: in some zones the clock goes back over midnight.
+        // If another one begins meanwhile, each call looks: in some zones the clock goes back over midnight.
         self.period.set((day == then).then_some((day, now)));
         Ok(day)
     }

@@ -25,7 +25,7 @@ use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
-/// What messages name.
+/// The function that messages name.
 const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key out of memory, if it has one. Throws nothing.

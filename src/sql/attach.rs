@@ -14,11 +14,10 @@ fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::relation::{self, Relation};
-    use crate::pg::report::{bad_argument, spi};
+    use crate::pg::report::{bad_argument, denied, spi};
     use crate::pg::role;
     use crate::pg::statement;
     use crate::pg::tag::TagText;
@@ -36,7 +35,7 @@ mod snowflake_ids_internal {
     fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
         let relation = found(relation)?;
         if !role::has_privileges_of(relation.owner()) {
-            return Err(refused("must be owner of the relation"));
+            return Err(denied("must be owner of the relation"));
         }
         relation.lock();
         Ok(())
@@ -49,7 +48,7 @@ mod snowflake_ids_internal {
         let relation = found(relation)?;
         // A role that may become the owner gains nothing by this; one that merely has the owner's privileges would.
         if !relation.may_act_as_owner() {
-            return Err(refused("must be able to SET ROLE to the owner of the relation"));
+            return Err(denied("must be able to SET ROLE to the owner of the relation"));
         }
         let sql = statement.sql()?;
         let number = relation.as_owner(|| statement::number(&sql));
@@ -62,7 +61,7 @@ mod snowflake_ids_internal {
     fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
         if !role::has_privileges_of(owner) {
-            return Err(refused("must be owner of the relation"));
+            return Err(denied("must be owner of the relation"));
         }
         let made = relation::create_sequence(&statement.sql()?, owner);
         made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
@@ -78,7 +77,7 @@ mod snowflake_ids_internal {
     > {
         let sequence = found(sequence)?;
         if !sequence.is_readable() {
-            return Err(refused("permission denied for sequence"));
+            return Err(denied("permission denied for sequence"));
         }
         let position = sequence.position();
         let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
@@ -101,10 +100,6 @@ mod snowflake_ids_internal {
         })
     }
 
-    fn refused(message: &'static str) -> ErrorReport {
-        ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
-    }
-
     /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a user wrote is
     /// not taken apart. The user that attaches a column need see no other tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
@@ -121,13 +116,8 @@ extension_sql_file!(
     "attach/attach.sql",
     name = "attach_attach",
     requires = [
-        snowflake_ids_internal::lock_relation,
         snowflake_ids_internal::as_owner,
-        snowflake_ids_internal::create_sequence_for,
-        snowflake_ids_internal::sequence_position,
-        snowflake_ids_internal::tag_of_default,
         snowflake_ids_internal::is_preloaded,
-        "progress",
         "segments",
         "registries",
         "segment_nextval"

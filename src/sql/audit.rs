@@ -23,7 +23,7 @@ fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
         return Ok((1, 0, None));
     }
     let (increment, remainder, highest) = row(tag).ok_or_else(|| SegmentError::unknown(tag))?;
-    // What a transaction hands out of a tag that it has changed is in the row when it commits.
+    // An id that a transaction hands out of a tag that it has changed is in the row when it commits.
     Ok((increment, remainder, highest.max(own::issued(tag))))
 }
 
@@ -84,14 +84,4 @@ mod snowflake_ids_internal {
     }
 }
 
-pgrx::extension_sql_file!(
-    "audit.sql",
-    name = "audit",
-    requires = [
-        snowflake_ids_internal::lock_to_read,
-        snowflake_ids_internal::read_as_owner,
-        snowflake_ids_internal::audit_tag,
-        "report",
-        "progress"
-    ]
-);
+pgrx::extension_sql_file!("audit.sql", name = "audit", requires = ["report"]);

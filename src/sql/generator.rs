@@ -3,7 +3,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
@@ -125,7 +124,7 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Why this server cannot give ids of a layout; None where its node fits, as far as it has one, or it may choose another worker id.
+    /// The reason why this server cannot give ids of a layout; None where its node fits, as far as it has one, or it may choose another worker id.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
@@ -158,8 +157,6 @@ extension_sql_file!(
     name = "generators",
     requires = [
         snowflake_ids_internal::generator_check,
-        snowflake_ids_internal::generator_unknown,
-        snowflake_ids_internal::server_layout,
         snowflake_ids_internal::generator_changed,
         snowflake_ids_internal::layout_status,
         "snowflake_nextval",

@@ -2,7 +2,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
     use crate::pg::report::report;
@@ -33,7 +32,6 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
     }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
@@ -195,7 +193,6 @@ extension_sql_file!(
     "metrics.sql",
     name = "metrics",
     requires = [
-        snowflake_ids::stats_reset,
         snowflake_ids_internal::segment_totals,
         snowflake_ids_internal::segment_places,
         snowflake_ids_internal::dense_counts,

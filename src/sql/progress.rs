@@ -19,7 +19,6 @@ fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
         .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {names}.")))
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pgrx::pg_schema]
 mod snowflake_ids_internal {
     use super::{ErrorReport, ProgressPlace, Text, command_of, phase_of};
@@ -104,9 +103,6 @@ GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 ",
     name = "progress",
     requires = [
-        snowflake_ids_internal::progress_enter,
-        snowflake_ids_internal::progress_tables,
-        snowflake_ids_internal::progress_end,
         snowflake_ids_internal::progress_places,
         "status_view"
     ]

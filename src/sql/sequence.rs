@@ -2,12 +2,11 @@
 
 use pgrx::prelude::*;
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::named;
     use crate::pg::relation::Relation;
-    use crate::pg::report::{bad_argument, report};
+    use crate::pg::report::{bad_argument, denied, report};
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::pg::{redirect, sequence};
@@ -17,7 +16,7 @@ mod snowflake_ids_internal {
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
+    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
     use snowflake_ids_core::sequence::bound_sequence::Increment;
@@ -108,8 +107,7 @@ mod snowflake_ids_internal {
         if relation.may_act_as_owner() {
             return Ok(relation);
         }
-        let message = "must be able to SET ROLE to the owner of the sequence";
-        Err(ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!()))
+        Err(denied("must be able to SET ROLE to the owner of the sequence"))
     }
 
     /// The highest id that an application may use that got a number of a sequence that counts so.
@@ -161,15 +159,7 @@ extension_sql_file!(
     "sequence.sql",
     name = "sequences",
     requires = [
-        snowflake_ids_internal::sequence_check_redirects,
-        snowflake_ids_internal::sequence_move,
         snowflake_ids_internal::sequence_stands_at_end,
-        snowflake_ids_internal::sequence_record,
-        snowflake_ids_internal::sequence_remember,
-        snowflake_ids_internal::sequence_erase,
-        snowflake_ids_internal::sequence_reach,
-        snowflake_ids_internal::sequence_resume_above,
-        snowflake_ids_internal::sequence_check_layout,
         snowflake_ids_internal::sequence_binding_changed,
         "generators",
         "segments"

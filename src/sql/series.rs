@@ -1,13 +1,14 @@
 //! Series. Their tables, and what is done to them with the rights of the tables' owner, are written in SQL, in the file beside this
 //! one; here are the functions that every role may call, which look whether the caller may.
 
-use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::report::{report, spi};
 use crate::pg::role;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
 use crate::series::{self, KnownSeries};
+use crate::sql::tag::listed;
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
@@ -27,7 +28,7 @@ fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
     Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
 }
 
-/// What can be a key.
+/// A value that can be a key.
 trait AsKey {
     fn as_key(&self) -> Result<Key, ErrorReport>;
 }
@@ -177,14 +178,6 @@ impl ChangedSeries {
     }
 }
 
-/// Reads a list of privileges; it comes back as it is stored.
-fn listed(privileges: Option<&Text<'_>>) -> Result<String, ErrorReport> {
-    let list = privileges.ok_or_else(|| {
-        bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
-    })?;
-    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| report(&error))
-}
-
 #[pg_schema]
 mod snowflake_ids {
     use super::{
@@ -269,7 +262,7 @@ mod snowflake_ids {
     ) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-        own.run(&GRANT, [role, listed(privileges.as_ref())?.into()])
+        own.run(&GRANT, [role, listed(privileges)?.into()])
     }
 
     /// Revokes privileges on a series from a role, or from public.
@@ -281,13 +274,13 @@ mod snowflake_ids {
     ) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-        own.run(&REVOKE, [role, listed(privileges.as_ref())?.into()])
+        own.run(&REVOKE, [role, listed(privileges)?.into()])
     }
 
     /// Returns whether the current role has a privilege on a series; of several, any.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
-        let wanted = listed(Some(&privilege))?;
+        let wanted = listed(Some(privilege))?;
         let wanted = Privileges::stored(&wanted);
         let known = match series::look_up(super::name(Some(&series))?) {
             Ok(known) => known,
@@ -300,14 +293,13 @@ mod snowflake_ids {
     }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use super::{ADD_TRIGGER, AsKey, ChangedSeries, DISTRIBUTE, handed_on};
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
-    use crate::pg::report::{report, spi};
+    use crate::pg::report::{denied, report, spi};
     use crate::pg::role;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
@@ -318,7 +310,7 @@ mod snowflake_ids_internal {
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
+    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::sequence::definition::MAX_DESCRIPTION_BYTES;
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::series::{
@@ -456,7 +448,7 @@ mod snowflake_ids_internal {
         known.table.as_owner(|| ADD_TRIGGER.run(&arguments)).map_err(|error| spi(&error))
     }
 
-    /// What the server's names have room for.
+    /// The longest name in the server.
     const MAX_COLUMN_BYTES: usize = 63;
 
     /// Has a series count on the shards of a distributed table of the caller's.
@@ -470,8 +462,7 @@ mod snowflake_ids_internal {
     }
 
     fn not_owner() -> ErrorReport {
-        let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
-        ErrorReport::new(code, "must be owner of the table", function_name!())
+        denied("must be owner of the table")
     }
 
     /// Sees to it that a key goes on above a value.
@@ -515,16 +506,7 @@ extension_sql_file!(
     "series.sql",
     name = "series",
     requires = [
-        snowflake_ids_internal::series_check,
-        snowflake_ids_internal::series_check_scope,
-        snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
-        snowflake_ids_internal::series_to_attach,
-        snowflake_ids_internal::series_make_shards,
-        snowflake_ids_internal::series_make_trigger,
-        snowflake_ids_internal::series_raise,
-        snowflake_ids_internal::series_raise_text,
-        snowflake_ids_internal::series_raise_uuid,
         "series_fill",
         snowflake_ids::has_series_privilege,
         "segments"

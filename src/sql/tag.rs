@@ -72,7 +72,7 @@ impl ChangedTag {
 }
 
 /// Reads a list of privileges; it comes back as it is stored.
-fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
+pub fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;

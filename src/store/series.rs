@@ -4,7 +4,7 @@
 //! caller's `search_path`.
 
 use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
-use crate::pg::catalog::{Source, Unseen};
+use crate::pg::catalog::{Source, Table, Unseen};
 use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought};
 use crate::pg::statement::Statement;
@@ -44,8 +44,9 @@ macro_rules! returning {
 /// The statements of one table of counters. A key that has a counter takes one look at the index, one change of the row and one
 /// record in the log; it is tried first, as a key is new but once.
 macro_rules! counters {
-    ($name:ident, $table:literal, $of:ident) => {
+    ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
+            table: &$source,
             next: Statement::new(
                 concat!(
                     "UPDATE snowflake_ids.",
@@ -128,8 +129,9 @@ macro_rules! counters {
     };
 }
 
-/// What is done with the counters of one type of keys.
+/// The statements on counters of one type of keys.
 struct Counters {
+    table: &'static Table,
     /// The next number of a key that has a counter, and has numbers left.
     next: Statement,
     /// The same, of a key that may have none yet.
@@ -140,9 +142,9 @@ struct Counters {
     read: Statement,
 }
 
-counters!(OF_BIGINTS, "series_bigint", INT8OID);
-counters!(OF_TEXTS, "series_text", TEXTOID);
-counters!(OF_UUIDS, "series_uuid", UUIDOID);
+counters!(OF_BIGINTS, SERIES_BIGINT, "series_bigint", INT8OID);
+counters!(OF_TEXTS, SERIES_TEXT, "series_text", TEXTOID);
+counters!(OF_UUIDS, SERIES_UUID, "series_uuid", UUIDOID);
 
 /// A number, and the first day of its period in days since 1970; 0 where the series is not dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,12 +157,7 @@ pub struct Number {
 
 /// The table that has the counters of keys of a type. Only within a transaction.
 pub fn counters(of: KeyType) -> Option<Source> {
-    let table = match of {
-        KeyType::Bigint => &SERIES_BIGINT,
-        KeyType::Text => &SERIES_TEXT,
-        KeyType::Uuid => &SERIES_UUID,
-    };
-    table.find()
+    counters_of(of).table.find()
 }
 
 /// Returns what the row of this name says, and whether it takes privileges to use the series; None where there is none.
@@ -221,7 +218,7 @@ pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Un
 
 /// Takes the next number of a key that has a counter, in the present transaction; None where it has none, or no number left.
 pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    let counters = counters_of(key);
+    let counters = counters_of(key.key_type());
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into()];
@@ -233,7 +230,7 @@ pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
 
 /// The same of a key that may have no counter yet, which it has then.
 pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    let counters = counters_of(key);
+    let counters = counters_of(key.key_type());
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
@@ -265,7 +262,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
         series.reset.map(Reset::name).into(),
         series.time_zone.as_str().into(),
     ];
-    Ok(counters_of(key).set.first(&arguments, number)?.is_some())
+    Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
 }
 
 static LOCK: Statement = Statement::new(
@@ -300,11 +297,11 @@ pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
 
 /// Returns where a key is; None where it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    counters_of(key).read.first(&[series.id.into(), datum(key)], number)
+    counters_of(key.key_type()).read.first(&[series.id.into(), datum(key)], number)
 }
 
-fn counters_of(key: &Key) -> &'static Counters {
-    match key.key_type() {
+fn counters_of(keys: KeyType) -> &'static Counters {
+    match keys {
         KeyType::Bigint => &OF_BIGINTS,
         KeyType::Text => &OF_TEXTS,
         KeyType::Uuid => &OF_UUIDS,

@@ -7,7 +7,7 @@ use crate::error::{EXCERPT_CHARS, Explain, Kind};
 use crate::sequence::privilege::{Action, Privilege};
 use crate::series::serial::FormatError;
 
-/// Why there is no number, or no such series.
+/// The reason why there is no number, or no such series.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeriesError {

@@ -41,7 +41,7 @@ impl fmt::Display for KeyType {
 /// allocates nothing.
 pub type KeyText = SmallVec<[u8; 36]>;
 
-/// What has a sequence of its own.
+/// A value that has numbers of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// A number.

@@ -1,4 +1,4 @@
--- What attach and detach change.
+-- Changes that attach and detach make.
 
 -- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void

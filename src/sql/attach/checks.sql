@@ -1,4 +1,4 @@
--- What attach and detach may be asked for.
+-- Checks of the arguments of attach and detach, and of the column.
 
 -- A default that gives no ids would make each insert fail.
 CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
@@ -207,7 +207,8 @@ BEGIN
 END
 $$;
 
--- What would fail at an INSERT because of the ids to come, or would be lost. What can be seen of it is named before anything is changed.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
+-- be seen.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

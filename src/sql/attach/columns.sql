@@ -1,4 +1,4 @@
--- What a column has.
+-- Properties of a column.
 
 -- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
@@ -99,7 +99,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
+-- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
     OUT is_called boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -112,7 +112,7 @@ BEGIN
 END
 $$;
 
--- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+-- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -91,7 +91,7 @@ $$;
 
 /* On the coordinator. */
 
--- What can be seen beforehand, on all nodes: nothing is changed where one is not fit.
+-- Checks on all nodes beforehand: nothing is changed where one is not fit.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -388,7 +388,7 @@ BEGIN
 END
 $$;
 
--- What this node has reserved of a tag may be below the column's ids: what is in memory, and what was left over at a stop.
+-- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

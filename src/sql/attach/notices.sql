@@ -1,4 +1,4 @@
--- What the user should know.
+-- Notices for the user.
 
 -- Of defaults that are neither ours nor of a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)

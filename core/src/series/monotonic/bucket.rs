@@ -14,7 +14,7 @@ pub(super) const ENTRIES: usize = 1;
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Bucket {
-    /// Whether it is locked, and above that where the next look for a key that leaves begins.
+    /// The lock bit, and above that the entry at which the next look for a key that leaves begins.
     head: AtomicU64,
     entries: [AtomicU64; ENTRIES],
 }
@@ -26,11 +26,11 @@ const LOCKED: u64 = 1;
 const LABEL: u64 = (1 << 31) - 1;
 const USED: u64 = 1 << 31;
 
-/// What tells keys of a bucket apart: never 0.
+/// The bits by which keys of a bucket differ: never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub(super) u32);
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketEntry(u64);
 

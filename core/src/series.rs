@@ -73,10 +73,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns what a row of a kind says, or leaves out.
-    ///
-    /// # Errors
-    /// [`SeriesError`]: there is none of this name, or the kind has no other.
+    /// Returns the scope that a row of a kind names; `global` where it names none.
     pub fn new(kind: &str, scope: Option<&str>) -> Result<Self, SeriesError> {
         match scope {
             None | Some("global") => Ok(Self::Global),
@@ -113,10 +110,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Returns what a row says.
-    ///
-    /// # Errors
-    /// [`SeriesError`], which names the column at fault.
+    /// Returns the series of a row. An error names the column at fault.
     pub fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
         let kind = SeriesKind::new(row)?;
         if row.key_type.is_empty() {
@@ -143,9 +137,6 @@ impl Series {
     }
 
     /// A key as one of its type: a text is read as that, as clients send parameters as text. `name` is the series'.
-    ///
-    /// # Errors
-    /// [`SeriesError::OtherType`], or [`SeriesError::NoKey`] for a text that says none.
     pub fn key_of<'a>(&self, key: &'a Key, name: &str) -> Result<Cow<'a, Key>, SeriesError> {
         let (series, wanted) = (name.to_owned(), self.key_type);
         match key {
@@ -166,10 +157,7 @@ impl Series {
         self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
 
-    /// Returns whether a key can be set to a value: the next number is above it.
-    ///
-    /// # Errors
-    /// [`SeriesError::Value`].
+    /// Fails unless a key can be set to a value: the next number is above it.
     pub fn check_value(&self, value: i64) -> Result<(), SeriesError> {
         let lowest = self.start - 1;
         if (lowest..=self.max_value).contains(&value) {
@@ -184,10 +172,7 @@ impl Series {
     }
 }
 
-/// Returns whether bytes of so many characters can be a name.
-///
-/// # Errors
-/// [`SeriesError`].
+/// Fails unless bytes of so many characters can be a name.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
     // In each encoding that a database can have, such a byte is that character.
     if bytes.is_empty() {

@@ -9,8 +9,7 @@ use std::sync::OnceLock;
 /// The functions that are called.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
-    /// A database of this oid is about to be created, before a session can connect to it. Must not fail, and is called even
-    /// if the creation fails later.
+    /// Before a session can connect to a new database. Must not fail. The creation may fail later.
     pub database_created: fn(u32),
     /// A database of this oid is about to be dropped, once no process is connected to it. Must not fail.
     pub database_dropped: fn(u32),

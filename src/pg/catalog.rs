@@ -17,8 +17,7 @@ use std::sync::Once;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
-/// An action for a change of a table. Must not fail, and calls nothing of the server's but what may be called in the middle of
-/// anything.
+/// An action for a change of a table. Must not fail, and calls nothing of the server that may look at a catalog.
 type OnChange = fn();
 
 /// The most columns that are read of one table.
@@ -134,11 +133,8 @@ impl Table {
         ONCE.call_once(|| relcache::listen(changed));
     }
 
-    /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension. A lock keeps this
-    /// session from nothing, so each open looks whether the relation is still the one that was found.
-    ///
-    /// # Errors
-    /// [`Unseen`]. 55000 is thrown where a column is missing or has another type than the code expects.
+    /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension; this session may drop it, so each
+    /// open looks whether the relation is the one that was found. 55000 is thrown where a column is missing or has another type.
     pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
@@ -332,16 +328,14 @@ impl Source {
         has_locks.then(|| role::with_rights(self.owner(), false, RoleSettings::Stay, work))
     }
 
-    /// The same as [`Self::as_owner`] for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
-    /// `search_path`, and setting one costs as much as a small statement.
+    /// The same for SQL in which every name is qualified, operators included: to set a `search_path` costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps the extension from being dropped until the transaction ends, by others: else a statement that waits for a lock may wait
-    /// for that, and the names in it may be another's by then, whose code would run with the rights of the former owner.
-    /// Fails where the table is no member of it any more.
+    /// Keeps others from dropping the extension until the transaction ends: else names in a statement that waits for a lock could be
+    /// another's by then, whose code would run with the former owner's rights. Fails where the table is no member of it.
     fn keep(self) {
         let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
         extension::lock(found);

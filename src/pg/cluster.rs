@@ -27,8 +27,7 @@ pub fn timeline() -> u32 {
     timeline
 }
 
-/// Returns whether the server has stopped in good order, so that no process runs any more but the one that started all
-/// others.
+/// Returns whether the server has stopped in good order, and no process runs but the postmaster.
 pub fn is_shut_down() -> bool {
     control_file(|control| control.state == pg_sys::DBState::DB_SHUTDOWNED) == Some(true)
 }
@@ -52,8 +51,7 @@ fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T
     intact.then_some(found)
 }
 
-/// The commit time of the last transaction that was replayed since the server's start, by the clock of the server
-/// that it was committed on.
+/// The commit time of the last transaction replayed since the start, by the clock of the server that committed it.
 pub fn last_replayed() -> Option<UnixMicros> {
     /// From 1970 to 2000, in microseconds.
     const SINCE_1970: i64 = 946_684_800_000_000;

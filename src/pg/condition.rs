@@ -35,8 +35,7 @@ impl Condition {
         unsafe { pg_sys::ConditionVariableBroadcast(self.0.get()) };
     }
 
-    /// Runs `ready` until it gives something or the time is over, sleeping in between. Cancel,
-    /// `statement_timeout` and shutdown end it.
+    /// Sleeps until `ready` gives something or the time is over. Cancel, `statement_timeout` and shutdown end it.
     pub fn wait<T>(&self, event: Event, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         let started = std::time::Instant::now();
         // On the list of those to be woken before `ready` is asked, so that no wake-up falls in between.

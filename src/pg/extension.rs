@@ -54,8 +54,7 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The extension, where an object of a catalog is a member of it: else a user could have made one of its name. Only within a
-/// transaction.
+/// The extension, where an object of a catalog is its member: a user could have made one of that name. Only within a transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: as above.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };

@@ -142,8 +142,7 @@ pub fn impose(name: &CStr, value: &CStr) {
     }
 }
 
-/// The value of a setting by its name, ours or not; one that no module defines keeps what the configuration
-/// gives it; of one that is too long, its beginning. None where that gives nothing.
+/// The value of a setting by its name, ours or not; also one that the configuration gives before it is defined. Cut to the length to check.
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call; the value is copied before anything can change it.
     unsafe {
@@ -182,8 +181,7 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// The value of a setting: a plain load. pgrx's own accessor looks up the current thread each time, which on
-/// the id path costs as much as the id.
+/// The value of a setting: a plain load. pgrx's own accessor looks up the current thread each time, which costs as much as an id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
     // SAFETY: a process of the server has one thread, and the server itself keeps the value valid.

@@ -94,8 +94,7 @@ impl Relation {
         }
     }
 
-    /// Returns whether the caller gains nothing by its owner's rights: who may become that role, and has its privileges
-    /// anyway.
+    /// Returns whether the caller gains nothing by its owner's rights: has that role's privileges, and may become it.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }

@@ -6,8 +6,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::cell::Cell;
 use std::sync::Once;
 
-/// Told that this relation was changed or dropped; with no oid, any may have been. Must not fail, and calls nothing of the server's but
-/// what may be called in the middle of anything.
+/// Called with a relation that was changed or dropped; with no oid, any may have been. Must not fail, and calls nothing of the server that
+/// may look at a catalog.
 type Listener = fn(pg_sys::Oid);
 
 /// More than there are in the code.

@@ -112,8 +112,7 @@ pub fn sqlstate(code: i32) -> String {
     (0..5).map(|index| char::from(b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])).collect()
 }
 
-/// Writes a line to the server's log. `pgrx::log!` writes none on 13 where `log_min_messages` is what it is by default: there it takes
-/// the level for one below warnings.
+/// Writes a line to the server's log. `pgrx::log!` writes none on 13 by default, where it takes the level for one below warnings.
 #[cold]
 #[track_caller]
 pub fn log(message: impl Into<String>) {

@@ -72,8 +72,7 @@ static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell:
 /// Number of times that this process was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-/// Has `action` called whenever a role was changed or dropped, memberships were granted or revoked, or a database has
-/// another owner.
+/// Has `action` called whenever a role, a membership or the owner of a database was changed.
 pub fn on_change(action: OnRoleChange) {
     ON_CHANGE.set(Some(action));
     watch();
@@ -98,8 +97,7 @@ pub fn watch() {
     });
 }
 
-/// Returns how many of them there were since [`watch`]: where that is the same as before, every role has the rights
-/// that it had.
+/// Returns the number of such changes since [`watch`].
 #[inline]
 pub fn changes() -> u64 {
     CHANGES.get()
@@ -144,8 +142,7 @@ pub(super) fn with_rights<T>(
     })
 }
 
-/// Runs `work` with the rights of a role, as [`with_rights`] does. For SQL of our own in which every name is qualified: names mean
-/// what they mean in the session. Only within a transaction.
+/// The same for SQL in which every name is qualified: names mean what they mean in the session.
 pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
     as_role(role, 0, work)
 }

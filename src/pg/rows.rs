@@ -11,8 +11,7 @@ use std::ffi::CStr;
 /// The rows that count.
 #[derive(Clone, Copy)]
 pub enum View {
-    /// Those that are committed by now. Without a snapshot of the session's: the server takes the newest, which it does in parallel
-    /// queries, too.
+    /// Those that are committed by now: by the server's newest snapshot, also in parallel queries.
     Committed,
     /// Those, too, that other transactions have inserted or deleted and not committed yet.
     Dirty,

@@ -20,8 +20,7 @@ type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called whenever a table was changed or dropped, and all statements planned anew; with no table, whenever any
-/// was.
+/// Has `action` called whenever a table, or with none any, was changed or dropped, and then all statements planned anew.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
@@ -40,8 +39,7 @@ fn changed(relation: pg_sys::Oid) {
 
 static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 
-/// Has `action` called in each process whenever a relation was changed, in the middle of whatever it does: must not fail, and calls
-/// nothing of the server's. Only while the server loads libraries.
+/// Has `action` called in each process whenever a relation was changed. It must not fail. Only while the server loads libraries.
 pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
     relcache::listen(any_changed);
@@ -59,8 +57,7 @@ pub fn plan_anew() {
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence against being altered, bound or dropped until the transaction ends, as the server's functions do; takes in
-/// what has changed until then.
+/// Locks a sequence against being altered, bound or dropped until the transaction ends, and takes in earlier changes.
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: within a transaction, at whose end the lock goes.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };

@@ -10,8 +10,7 @@ pub fn preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Returns whether `pg_upgrade` has started this server, to read one cluster or to fill another. What writes, or stays
-/// connected, is in its way.
+/// Returns whether `pg_upgrade` has started this server, which writes and connections are in the way of.
 pub fn upgrading() -> bool {
     // SAFETY: a plain variable of the server, set before it loads libraries.
     unsafe { pg_sys::IsBinaryUpgrade }
@@ -41,8 +40,7 @@ pub fn refuse_during_recovery() {
     unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };
 }
 
-/// Fails where a command may not write: while the server replays its log, in a read-only transaction, in a parallel query. With the
-/// server's own errors, which name the command.
+/// Fails where a command may not write: in recovery, a read-only transaction or a parallel query. The errors are the server's.
 pub fn refuse_unless_writable(command: &'static CStr) {
     // SAFETY: the text is a constant; the errors are the server's own.
     unsafe {

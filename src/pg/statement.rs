@@ -23,8 +23,7 @@ impl Statement {
         Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// The same for many rows at once, planned each time: a plan that was best for an empty table looks at all of it for
-    /// each row.
+    /// The same for many rows, planned each time: a plan that was best for an empty table looks at all of it for each row.
     pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
@@ -74,11 +73,7 @@ impl Statement {
     }
 }
 
-/// Runs a statement that is planned for this once, and gives the number in the first column of its first row; None where
-/// it has no row, or null.
-///
-/// # Errors
-/// Those of SPI, as where there is something else than a bigint; SQL errors are thrown.
+/// Runs a statement, planned for this once, and gives the bigint in the first column of its first row; None where there is none.
 pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     server::refuse_during_recovery();
     Spi::connect_mut(|client| {
@@ -87,11 +82,7 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     })
 }
 
-/// Runs a statement that only reads, planned for this once, and gives the text in the first column of its first row; None where it
-/// has no row, or null. Works during recovery.
-///
-/// # Errors
-/// Those of SPI, as where there is something else than text; SQL errors are thrown.
+/// The same with a text, for a statement that only reads: works during recovery.
 pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     Spi::connect(|client| {
         let rows = client.select(sql, None, &[])?;
@@ -99,11 +90,7 @@ pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     })
 }
 
-/// Runs a statement whose text is made for it, in the present transaction, and reads its first row; None where it gave none. All names
-/// in it have their schemas, operators included.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
+/// Runs a statement whose text is made for it, with all names qualified, and reads its first row; None where it gave none.
 pub fn changed<T>(
     sql: &str,
     arguments: &[DatumWithOid<'_>],
@@ -114,4 +101,9 @@ pub fn changed<T>(
         let rows = client.update(sql, None, arguments)?;
         rows.into_iter().next().map(|row| read(&row)).transpose()
     })
+}
+
+/// The same, and passes over its rows.
+pub fn run(sql: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
+    changed(sql, arguments, |_| Ok(())).map(drop)
 }

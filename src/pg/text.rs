@@ -25,10 +25,7 @@ pub struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Returns what it says. The name is the argument's.
-    ///
-    /// # Errors
-    /// It has more than [`MAX_TEXT_BYTES`].
+    /// Returns the text, of at most [`MAX_TEXT_BYTES`]. The name is the argument's.
     pub fn read(&self, name: &'static str) -> Result<Cow<'_, str>, Unread> {
         self.read_up_to(MAX_TEXT_BYTES, name)
     }

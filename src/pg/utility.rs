@@ -47,8 +47,7 @@ static AFTER_ERRORS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-// The raw symbol: pg_sys's makes an error report of its own of each error, in which the constraint's name, the position
-// and more is missing.
+// The raw symbol: pg_sys's makes an error report of its own of each error, without the constraint's name, the position and more.
 unsafe extern "C-unwind" {
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
@@ -117,8 +116,7 @@ fn forget_planned() {
     }
 }
 
-/// Has no guard around it, and no destructor in it: it cannot panic, and errors of the server pass through it as through
-/// a function in C.
+/// Without a guard and a destructor: it cannot panic, and errors of the server pass through it as through C.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,

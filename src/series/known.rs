@@ -221,8 +221,7 @@ impl KnownSeries {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Returns whether a role may do this with it. Who may write to the counters of a distributed series, Citus tells
-    /// all nodes.
+    /// Returns whether a role may do this with it. Citus tells all nodes who may write to the counters of a distributed series.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);
@@ -243,8 +242,7 @@ fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
 
-/// Returns what the session knows of a series: as of all that is committed by now, and of what the transaction has
-/// changed itself.
+/// Returns a series as of all that is committed by now, and of what the transaction has changed itself.
 pub fn look_up(name: &[u8]) -> Result<Rc<KnownSeries>, NoNumberError> {
     // Others may have changed it since the statement began.
     catalog::take_in_changes();
@@ -302,8 +300,7 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
     }
 }
 
-/// The registries that this database draws from. The table that says so is looked at again when it has changed, and not waited for
-/// before.
+/// The registries that this database draws from. Their table is looked at again only when it has changed.
 fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
     let as_of = REGISTRY_CHANGES.get();
@@ -323,10 +320,7 @@ fn forget() {
     plan_anew();
 }
 
-/// Returns whether bytes can be a name; as what they are looked for.
-///
-/// # Errors
-/// [`SeriesError`].
+/// Fails unless bytes can be a name; gives them as they are looked for.
 pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     series::check_name(name, chars)?;

@@ -6,9 +6,8 @@ use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Keeps the extension from being dropped until the transaction ends. What functions name that run with more rights than their
-/// caller's, or a superuser's, could else be somebody's own while they wait for a lock. They begin with it, and nobody can plant
-/// another of its name: it is in `pg_catalog`.
+/// Keeps the extension from being dropped until the transaction ends. Functions with more rights than their caller's begin with it: else
+/// names in them could be somebody's own after a wait for a lock. Nobody can plant another of its name: it is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
@@ -41,8 +40,7 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Runs a statement as the owner of a relation, whose code it may set off. Gives the bigint in the first column of its
-    /// first row, null where there is none.
+    /// Runs a statement as the owner of a relation, whose code it may set off; gives the bigint of its first row, or null.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
@@ -55,8 +53,7 @@ mod snowflake_ids_internal {
         number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
     }
 
-    /// Makes a sequence that is a relation's owner's, as an identity's is. Its schema must be one that the caller may create
-    /// in; the owner need not. Runs no user's code.
+    /// Makes a sequence of a relation's owner, in a schema that the caller may create in. Runs no user's code.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
@@ -100,8 +97,8 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a user wrote is
-    /// not taken apart. The user that attaches a column need see no other tag.
+    /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a
+    /// user wrote is not taken apart, and the caller need see no other tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
         /// Longer than any default of ours.

@@ -12,8 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
-/// The increment of a tag's ids, the remainder that they leave, and the highest that is reserved; None where that is not known, as of
-/// a tag of registries on other servers.
+/// The increment of a tag's ids, their remainder, and the highest that is reserved; None where that is kept by registries elsewhere.
 type Numbers = (i64, i64, Option<i64>);
 
 /// The ids of a tag by now, of which the current role may see how far they came.
@@ -61,9 +60,8 @@ mod snowflake_ids_internal {
         }
     }
 
-    /// The text in the first column of the first row of a statement that reads a table, null where there is none. Code that comes
-    /// with the table (what an index computes, say) is its owner's, and a superuser may be calling: so the statement runs with the
-    /// rights of the table's owner where the caller may become that role, and with the caller's own where not.
+    /// The text in the first row of a statement that reads a table, or null. Code that comes with the table is its owner's, and a superuser may
+    /// be calling: it runs with the owner's rights where the caller may become that role, else with the caller's own.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
         let Some(relation) = Relation::find(relation) else { return Ok(None) };

@@ -110,8 +110,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::new(rows))
     }
 
-    /// Returns what was counted of all tags of this server since it started, also of those that have lost their place
-    /// since then.
+    /// Returns the counts of all tags of this server since it started, also of those that have lost their slot.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_totals() -> Result<
         TableIterator<
@@ -142,8 +141,7 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns how well the places serve as a cache, since this server started: ids that were taken where a tag had its
-    /// place, calls that found none of their tag, and tags that lost theirs to others.
+    /// Returns the hits and misses of the slots as a cache since this server started, and the evictions.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_places() -> Result<
         TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,

@@ -48,8 +48,7 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Returns what all processes show. Of another role's call it is told that there is one, unless the caller may see
-    /// what others do.
+    /// Returns the progress of all processes; of another role's call its existence alone, unless the caller may see all activity.
     #[pg_extern(volatile, parallel_safe)]
     fn progress_places() -> Result<
         TableIterator<

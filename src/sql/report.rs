@@ -77,8 +77,7 @@ mod snowflake_ids_internal {
         segments().is_some_and(|segments| segments.launcher.is_manned())
     }
 
-    /// Returns the number of calls for ids that failed since the server's start: for want of a worker id or of a number of
-    /// their tag, or by the clock.
+    /// Returns the number of calls for ids that failed since the server's start.
     #[pg_extern(volatile, parallel_safe)]
     fn failed_calls() -> i64 {
         shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())

@@ -68,8 +68,7 @@ mod snowflake_ids_internal {
         bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
     }
 
-    /// Notes what a sequence of the caller's, which is bound, was before: its type, whether it was to start again at its end, whether
-    /// it was unlogged, and which identity it was of.
+    /// Notes the former terms of a bound sequence of the caller's: type, cycle, persistence, identity.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_remember(
         of: Option<pg_sys::Oid>,

@@ -3,7 +3,7 @@
 
 use crate::pg::report::{report, spi};
 use crate::pg::role;
-use crate::pg::statement::Statement;
+use crate::pg::statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
@@ -11,7 +11,6 @@ use crate::series::{self, KnownSeries};
 use crate::sql::tag::listed;
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
@@ -82,67 +81,37 @@ fn set(
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
 }
 
-/// The next number of a key, in the series' format.
-#[pg_extern(volatile, parallel_unsafe)]
-fn series_nextval_text(series: Option<Text<'_>>, key: Option<i64>) -> Result<TextOut, ErrorReport> {
-    next_text(series.as_ref(), key)
+/// A function for each type of keys.
+macro_rules! for_each_key_type {
+    ($(#[$doc:meta])* $name:literal $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
+        $(#[$doc])*
+        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        fn $bigint(series: Option<Text<'_>>, key: Option<i64>, $($more)*) -> Result<$result, ErrorReport> {
+            $body(series.as_ref(), key, $($pass),*)
+        }
+
+        $(#[$doc])*
+        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        fn $text(series: Option<Text<'_>>, key: Option<Text<'_>>, $($more)*) -> Result<$result, ErrorReport> {
+            $body(series.as_ref(), key, $($pass),*)
+        }
+
+        $(#[$doc])*
+        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        fn $uuid(series: Option<Text<'_>>, key: Option<Uuid>, $($more)*) -> Result<$result, ErrorReport> {
+            $body(series.as_ref(), key, $($pass),*)
+        }
+    };
 }
 
-/// The next number of a key, in the series' format.
-#[pg_extern(name = "series_nextval_text", volatile, parallel_unsafe)]
-fn series_nextval_text_of_text(
-    series: Option<Text<'_>>,
-    key: Option<Text<'_>>,
-) -> Result<TextOut, ErrorReport> {
-    next_text(series.as_ref(), key)
+for_each_key_type! {
+    /// The next number of a key, in the series' format.
+    "series_nextval_text" series_nextval_text series_nextval_text_of_text series_nextval_text_of_uuid () () -> TextOut = next_text
 }
-
-/// The next number of a key, in the series' format.
-#[pg_extern(name = "series_nextval_text", volatile, parallel_unsafe)]
-fn series_nextval_text_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<TextOut, ErrorReport> {
-    next_text(series.as_ref(), key)
+for_each_key_type! {
+    /// The last number of a key that this session got.
+    "series_currval" series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
-
-/// The last number of a key that this session got.
-#[pg_extern(volatile, parallel_unsafe)]
-fn series_currval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
-    last(series.as_ref(), key)
-}
-
-/// The last number of a key that this session got.
-#[pg_extern(name = "series_currval", volatile, parallel_unsafe)]
-fn series_currval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
-    last(series.as_ref(), key)
-}
-
-/// The last number of a key that this session got.
-#[pg_extern(name = "series_currval", volatile, parallel_unsafe)]
-fn series_currval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
-    last(series.as_ref(), key)
-}
-
-static ALTER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)",
-    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID],
-);
-static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.series_drop($1)", &[TEXTOID]);
-static ADD_TRIGGER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)",
-    &[TEXTOID, OIDOID, TEXTOID, TEXTOID],
-);
-static GRANT: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)",
-    &[TEXTOID, TEXTOID, TEXTOID],
-);
-static REVOKE: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)",
-    &[TEXTOID, TEXTOID, TEXTOID],
-);
-static DISTRIBUTE: Statement =
-    Statement::new("SELECT snowflake_ids_internal.series_add_shards($1, $2)", &[TEXTOID, OIDOID]);
-static ON_COORDINATOR: Statement =
-    Statement::new("SELECT snowflake_ids_internal.series_check_coordinator()", &[]);
-static PASS_ON: Statement = Statement::new("SELECT snowflake_ids_internal.series_pass_on($1)", &[INT8OID]);
 
 /// A series that the caller may change.
 struct ChangedSeries {
@@ -162,17 +131,21 @@ impl ChangedSeries {
     /// Runs a statement whose first argument is the name.
     fn run<'a>(
         &self,
-        statement: &Statement,
+        sql: &str,
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
     ) -> Result<(), ErrorReport> {
         let arguments: Vec<_> = [TagText(self.name).into()].into_iter().chain(others).collect();
         let is_distributed = self.known.series.scope == Scope::Shard;
         let run = || {
             if is_distributed {
-                ON_COORDINATOR.run(&[])?;
+                statement::run("SELECT snowflake_ids_internal.series_check_coordinator()", &[])?;
             }
-            statement.run(&arguments)?;
-            if is_distributed { PASS_ON.run(&[self.known.series.id.into()]) } else { Ok(()) }
+            statement::run(sql, &arguments)?;
+            if is_distributed {
+                let id = [self.known.series.id.into()];
+                statement::run("SELECT snowflake_ids_internal.series_pass_on($1)", &id)?;
+            }
+            Ok(())
         };
         self.known.table.as_owner(run).map_err(|error| spi(&error))
     }
@@ -181,43 +154,15 @@ impl ChangedSeries {
 #[pg_schema]
 mod snowflake_ids {
     use super::{
-        ALTER, Action, ChangedSeries, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES,
-        MAX_SERIES_BYTES, NoNumberError, Privileges, REVOKE, SeriesError, Text, Uuid, handed_on, listed,
-        role, series, set,
+        Action, ChangedSeries, ErrorReport, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_SERIES_BYTES,
+        NoNumberError, Privileges, SeriesError, Text, Uuid, handed_on, listed, role, series, set,
     };
     use pgrx::prelude::*;
 
-    /// Has a key go on above a value, like setval.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn series_set(
-        series: Option<Text<'_>>,
-        key: Option<i64>,
-        value: Option<i64>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        set(series.as_ref(), key, value, force)
-    }
-
-    /// Has a key go on above a value, like setval.
-    #[pg_extern(name = "series_set", volatile, parallel_unsafe)]
-    fn series_set_of_text(
-        series: Option<Text<'_>>,
-        key: Option<Text<'_>>,
-        value: Option<i64>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        set(series.as_ref(), key, value, force)
-    }
-
-    /// Has a key go on above a value, like setval.
-    #[pg_extern(name = "series_set", volatile, parallel_unsafe)]
-    fn series_set_of_uuid(
-        series: Option<Text<'_>>,
-        key: Option<Uuid>,
-        value: Option<i64>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        set(series.as_ref(), key, value, force)
+    for_each_key_type! {
+        /// Has a key go on above a value, like setval.
+        "series_set" series_set series_set_of_text series_set_of_uuid
+            (value: Option<i64>, force: default!(Option<bool>, false)) (value, force) -> () = set
     }
 
     /// Changes a series; what is null stays as it is.
@@ -244,13 +189,16 @@ mod snowflake_ids {
             step.into(),
             max_step.into(),
         ];
-        ChangedSeries::checked(name.as_ref())?.run(&ALTER, others)
+        ChangedSeries::checked(name.as_ref())?.run(
+            "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)",
+            others,
+        )
     }
 
     /// Drops a series that no column uses, with its keys.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
-        ChangedSeries::checked(name.as_ref())?.run(&DROP, [])
+        ChangedSeries::checked(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
     }
 
     /// Grants privileges on a series to a role, or to public.
@@ -262,7 +210,8 @@ mod snowflake_ids {
     ) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-        own.run(&GRANT, [role, listed(privileges)?.into()])
+        let sql = "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)";
+        own.run(sql, [role, listed(privileges)?.into()])
     }
 
     /// Revokes privileges on a series from a role, or from public.
@@ -274,7 +223,8 @@ mod snowflake_ids {
     ) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-        own.run(&REVOKE, [role, listed(privileges)?.into()])
+        let sql = "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)";
+        own.run(sql, [role, listed(privileges)?.into()])
     }
 
     /// Returns whether the current role has a privilege on a series; of several, any.
@@ -295,12 +245,13 @@ mod snowflake_ids {
 
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::{ADD_TRIGGER, AsKey, ChangedSeries, DISTRIBUTE, handed_on};
+    use super::{AsKey, ChangedSeries, handed_on};
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
     use crate::pg::report::{denied, report, spi};
     use crate::pg::role;
+    use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::series;
@@ -445,7 +396,8 @@ mod snowflake_ids_internal {
             handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
             handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
         ];
-        known.table.as_owner(|| ADD_TRIGGER.run(&arguments)).map_err(|error| spi(&error))
+        let sql = "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)";
+        known.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
     }
 
     /// The longest name in the server.
@@ -458,7 +410,7 @@ mod snowflake_ids_internal {
         let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
         let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
         let (beside, _) = table.ok_or_else(not_owner)?;
-        own.run(&DISTRIBUTE, [beside.into()])
+        own.run("SELECT snowflake_ids_internal.series_add_shards($1, $2)", [beside.into()])
     }
 
     fn not_owner() -> ErrorReport {

@@ -20,8 +20,7 @@ mod snowflake_ids {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// Begins a new state where the stored one can't be trusted. Ids start above an instant, by default above all that
-    /// may have been issued up to now.
+    /// Begins a new state in place of one that can't be trusted: above an instant, by default above all that may have been issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;

@@ -20,8 +20,7 @@ use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use std::time::Duration;
 
-/// The first day of the present period of a dated series, given its reset and its time zone. The clock's, as for tags: not the
-/// transaction's.
+/// The first day of the present period, given reset and time zone: by the clock, not the transaction's time.
 macro_rules! label {
     ($reset:literal, $time_zone:literal) => {
         concat!(
@@ -41,8 +40,7 @@ macro_rules! returning {
     };
 }
 
-/// The statements of one table of counters. A key that has a counter takes one look at the index, one change of the row and one
-/// record in the log; it is tried first, as a key is new but once.
+/// The statements on one table of counters. `next`, tried first, takes one look at the index, one change and one record in the log.
 macro_rules! counters {
     ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
@@ -160,12 +158,8 @@ pub fn counters(of: KeyType) -> Option<Source> {
     counters_of(of).table.find()
 }
 
-/// Returns what the row of this name says, and whether it takes privileges to use the series; None where there is none.
-/// And the table, in which that is so. Waits for so long where it is locked. Only within a transaction, of which it
-/// sees what that has changed.
-///
-/// # Errors
-/// [`Unseen`].
+/// Returns the table, and the series of this name and whether it takes privileges; None where there is no row. Waits for the table so long.
+/// Only within a transaction, of whose changes it sees all.
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
 pub fn read(
     name: &Tag,
@@ -201,10 +195,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     })
 }
 
-/// Returns which roles have which privileges on a series. Waits as [`read`]. Only within a transaction.
-///
-/// # Errors
-/// [`Unseen`].
+/// Returns the privileges of roles on a series. Waits as [`read`].
 pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Unseen> {
     let mut found = Vec::new();
     let note = |row: &rows::Row<'_>| {
@@ -251,8 +242,7 @@ fn all_terms<'a>(series: &'a Series, key: &Key, reset: Reset) -> [DatumWithOid<'
     ]
 }
 
-/// Sets a key to a value in the present transaction; unless `force`, not below the numbers that it has given in this period. Whether
-/// it was done.
+/// Sets a key to a value; unless `force`, not below numbers that it has given in this period. Whether it was done.
 pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, SpiError> {
     let arguments = [
         series.id.into(),

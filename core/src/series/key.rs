@@ -37,8 +37,7 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// The bytes of a text that is a key. Those of a UUID, and shorter ones, are in the value itself: a call
-/// allocates nothing.
+/// The bytes of a text that is a key. Up to 36 of them, as a UUID has, are in the value itself.
 pub type KeyText = SmallVec<[u8; 36]>;
 
 /// A value that has numbers of its own.
@@ -54,9 +53,6 @@ pub enum Key {
 
 impl Key {
     /// A text as a key.
-    ///
-    /// # Errors
-    /// [`TooLong`].
     pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
         check_length("key", bytes.len(), MAX_KEY_BYTES)?;
         Ok(Self::Text(KeyText::from_slice(bytes)))

@@ -14,10 +14,7 @@ pub enum SeriesKind {
 }
 
 impl SeriesKind {
-    /// The kind that a row is of.
-    ///
-    /// # Errors
-    /// [`SeriesError`], which names the column at fault.
+    /// The kind that a row is of. An error names the column at fault.
     pub(super) fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
         match row.kind {
             "gapless" => {

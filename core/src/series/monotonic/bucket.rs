@@ -116,8 +116,7 @@ impl Drop for LockedBucket<'_> {
 }
 
 impl<'b> LockedBucket<'b> {
-    /// Puts an entry in. Where there is no room another one leaves, which `leave` is told before; of those, one that was not
-    /// used since the last look.
+    /// Puts an entry in. Where there is no room an unused one leaves, which `leave` is told before.
     pub(super) fn put(&mut self, entry: BucketEntry, leave: impl Fn(BucketEntry)) {
         let free = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) == BucketEntry::FREE;
         let bucket = self.bucket;
@@ -126,8 +125,7 @@ impl<'b> LockedBucket<'b> {
         place.store(entry.0, Ordering::Release);
     }
 
-    /// The second chance, or clock: an entry that was used is passed over once. Where takers are faster than that, what comes next
-    /// leaves.
+    /// The clock algorithm: an entry that was used is passed over once, unless takers are faster than that.
     fn make_room(&mut self, leave: &impl Fn(BucketEntry)) -> &'b AtomicU64 {
         let mut step = 0;
         loop {

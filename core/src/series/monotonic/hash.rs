@@ -2,8 +2,7 @@
 
 use crate::series::key::Key;
 
-/// The place of a key of a series in memory. It depends on a secret of the server's start: nobody can choose keys that get into each
-/// other's way.
+/// The place of a key in memory. A secret of the server's start keeps anybody from choosing keys that collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub u64);
 

@@ -160,8 +160,7 @@ impl Section {
         }
     }
 
-    /// Gives it, which is nobody's and swept, to an owner that never was one, with its first range. False, and nothing is done,
-    /// where it is not, or for no numbers.
+    /// Opens it for a new owner with its first range. False, and nothing is done, unless it is nobody's and swept.
     pub fn open(&self, owner: u64, range: &Range) -> bool {
         let Range { first, count, increment } = *range;
         if self.owner() != 0 || self.is_littered() || owner == 0 || count == 0 || increment < 1 {

@@ -26,21 +26,13 @@ pub enum Sought<'a> {
 }
 
 impl Sought<'_> {
-    fn column_type(self) -> Type {
-        match self {
-            Self::Text(_) => Type::Text,
-            Self::Number(_) => Type::Bigint,
-            Self::Oid(_) => Type::Oid,
-        }
-    }
-
-    /// As the server has it, with the function that compares.
-    fn datum(self) -> Option<(pg_sys::Datum, u32)> {
-        match self {
-            Self::Text(text) => (*text).into_datum().map(|text| (text, pg_sys::F_TEXTEQ)),
-            Self::Number(number) => Some((number.into(), pg_sys::F_INT8EQ)),
-            Self::Oid(oid) => Some((oid.into(), pg_sys::F_OIDEQ)),
-        }
+    /// The type of the column, the value as the server has it, and the function that compares.
+    fn datum(self) -> Option<(Type, pg_sys::Datum, u32)> {
+        Some(match self {
+            Self::Text(text) => (Type::Text, (*text).into_datum()?, pg_sys::F_TEXTEQ),
+            Self::Number(number) => (Type::Bigint, number.into(), pg_sys::F_INT8EQ),
+            Self::Oid(oid) => (Type::Oid, oid.into(), pg_sys::F_OIDEQ),
+        })
     }
 }
 
@@ -197,7 +189,8 @@ fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
 
 /// The condition that a column has this value.
 fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKeyData> {
-    let (number, (value, equal)) = (table.number(column, sought.column_type())?, sought.datum()?);
+    let (of, value, equal) = sought.datum()?;
+    let number = table.number(column, of)?;
     let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;
     let mut key = pg_sys::ScanKeyData::default();
     let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);

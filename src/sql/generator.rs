@@ -10,14 +10,13 @@ mod snowflake_ids_internal {
     use crate::pg::text::Text;
     use crate::pg::{server, time};
     use crate::shared::generator::{self, Shared};
+    use crate::sql::NoRow;
     use crate::sql::layout;
     use crate::sql::status::{node, years_left};
     use crate::store::tables::GENERATOR;
     use crate::{issuer, named};
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::generator::named::{GeneratorRow, MAX_NAME_BYTES, Named, NamedError};
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Field, Layout, Position};
@@ -141,14 +140,12 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]
-    fn generator_changed<'a>(
-        _trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn generator_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         if let Some(table) = GENERATOR.find() {
             table.announce();
         }
         named::changed();
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 

@@ -12,11 +12,10 @@ mod snowflake_ids_internal {
     use crate::pg::{redirect, sequence};
     use crate::sequence::{bind, known};
     use crate::shared::generator;
+    use crate::sql::NoRow;
     use crate::store::tables::SEQUENCE_BINDING;
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
     use snowflake_ids_core::sequence::bound_sequence::Increment;
@@ -142,15 +141,13 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
-    fn sequence_binding_changed<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn sequence_binding_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         let table = trigger.relid()?;
         if let Some(source) = SEQUENCE_BINDING.find().filter(|source| source.oid() == table) {
             known::changed();
             source.announce();
         }
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 

@@ -255,13 +255,12 @@ mod snowflake_ids_internal {
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::series;
+    use crate::sql::NoRow;
     use crate::store::citus;
     use crate::store::tables::{REGISTRY_SERVER, SERIES};
     use pgrx::Uuid;
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::sequence::definition::MAX_DESCRIPTION_BYTES;
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::series::{
@@ -444,13 +443,11 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
-    fn series_changed<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn series_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         let table = trigger.relid()?;
         let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
         SERIES.find().into_iter().chain(registries).for_each(Source::announce);
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 

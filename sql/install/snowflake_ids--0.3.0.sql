@@ -309,47 +309,38 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::lock_to_read
---   snowflake_ids_internal::read_as_owner
---   snowflake_ids_internal::audit_tag
 --   report
---   progress
 
 -- The ids of a table, sorted and compared by the server: one statement, in the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
+    kind "char";
     type oid;
 BEGIN
+    SELECT c.relkind, a.atttypid INTO kind, type FROM pg_class c
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
-    END IF;
-    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
-    IF NOT FOUND THEN
+    ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    END IF;
-    IF class.relkind NOT IN ('r', 'p', 'f') THEN
+    ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
             HINT = 'Name the table that has the rows.';
-    END IF;
-    SELECT a.atttypid INTO type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
+    ELSIF type IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    END IF;
-    IF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
+    ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
             HINT = 'Ask the owner of the table to grant it.';
-    END IF;
-    IF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
@@ -415,13 +406,11 @@ BEGIN
     IF max_findings IS NULL OR max_findings NOT BETWEEN 1 AND 100000 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
-    END IF;
-    IF cardinality(connections) > 64 THEN
+    ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'there are too many connections',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
-    END IF;
-    IF generator IS NOT NULL AND tag IS NOT NULL THEN
+    ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
@@ -826,7 +815,7 @@ CREATE  FUNCTION "series_currval"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" bigint /* Option < i64 > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_currval_wrapper';
 /* </end connected objects> */
@@ -859,7 +848,7 @@ CREATE  FUNCTION "series_nextval_text"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" bigint /* Option < i64 > */
 ) RETURNS text /* Result < TextOut, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_nextval_text_wrapper';
 /* </end connected objects> */
@@ -1007,7 +996,7 @@ CREATE  FUNCTION "snowflake_decode"(
 	"rollback" INT,  /* i32 */
 	"sequence" INT  /* i32 */
 )
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
 /* </end connected objects> */
@@ -1329,7 +1318,7 @@ CREATE  FUNCTION snowflake_ids."series_set"(
 	"value" bigint, /* Option < i64 > */
 	"force" bool DEFAULT false /* Option < bool > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_set_wrapper';
 /* </end connected objects> */
@@ -1524,9 +1513,6 @@ AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::progress_enter
---   snowflake_ids_internal::progress_tables
---   snowflake_ids_internal::progress_end
 --   snowflake_ids_internal::progress_places
 --   status_view
 
@@ -2207,8 +2193,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 /* <begin connected objects> */
 -- requires:
 --   snowflake_ids_internal::generator_check
---   snowflake_ids_internal::generator_unknown
---   snowflake_ids_internal::server_layout
 --   snowflake_ids_internal::generator_changed
 --   snowflake_ids_internal::layout_status
 --   snowflake_nextval
@@ -2416,9 +2400,6 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* <begin connected objects> */
 -- requires:
 --   generators
---   snowflake_ids::layout_check
---   snowflake_ids_internal::layout_change_check
---   snowflake_ids_internal::layout_change_own
 
 /* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
    from its next start on. */
@@ -3117,16 +3098,11 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::launcher_runs
---   snowflake_ids_internal::failed_calls
---   snowflake_ids_internal::presets
---   snowflake_ids_internal::page_of
---   snowflake_ids_internal::layout_parts
 --   status_history_view
 --   metrics
 --   attach_attach
 
--- What this server and this database tell of themselves: rows that need attention, and a report of all, which the status page draws.
+-- The report of this server and this database: rows that need attention, and a report of all, which the status page draws.
 
 -- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
@@ -3160,7 +3136,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- Whether that is why no ids are issued, and the registry that leases it does not answer.
+    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -3182,7 +3158,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- What comes of a registry that does not answer is told with it.
+    -- The consequences of a registry that does not answer are told with it.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -3210,7 +3186,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- Where no ids are issued any more, that is said already.
+        -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -3329,7 +3305,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
 
--- What PostgREST and its like take for the type of a response.
+-- PostgREST and its like take this for the type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
@@ -3362,16 +3338,610 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::series_check
---   snowflake_ids_internal::series_check_scope
---   snowflake_ids_internal::series_refuse
+--   worker_note_chosen
+--   status_view
+--   segments
+
+/* The leases of worker ids. Every change compares the token with the one that was read. */
+CREATE TABLE snowflake_ids.worker_lease (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    former_until      timestamptz,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
+    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
+
+/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
+   without a copy of the file knows this much. */
+CREATE TABLE snowflake_ids.worker_chosen (
+    datacenter_id     integer     NOT NULL,
+    worker_id         integer     NOT NULL,
+    system_identifier bigint      NOT NULL,
+    timeline          integer     NOT NULL,
+    home              text        NOT NULL,
+    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+SELECT snowflake_ids_internal.worker_note_chosen();
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       record;
+    free_from  timestamptz;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
+        RETURN;
+    ELSIF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
+    'says that no server issues ids under a lease of a former registry that this one does not know';
+
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::sequence_stands_at_end
+--   snowflake_ids_internal::sequence_binding_changed
+--   generators
+--   segments
+
+/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
+   the sequence itself stands at its end, so that a call that is not redirected fails. */
+CREATE TABLE snowflake_ids.sequence_binding (
+    sequence    regclass PRIMARY KEY,
+    tag         text COLLATE "C",
+    last_number bigint NOT NULL,
+    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    generator   text COLLATE "C",
+    checked     boolean NOT NULL DEFAULT false,
+    type        regtype,
+    cycles      boolean,
+    unlogged    boolean,
+    identity    "char"
+);
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
+    'the named generator that its snowflake ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
+    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
+    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
+/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
+
+CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
+   of roles that it is a member of. A dump puts sequences at their end later, or before. */
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Its numbers are its owner''s to bind.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
+
+/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
+CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
+
+/* So does a generator. */
+CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
+    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
+
+/* For every role: they check the rights that the server's functions check. */
+CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
+
+/* The number of a column's default, noted as its sequence's: for currval. */
+CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
+
+/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
+CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reached bigint;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
+            RETURN reached;
+        END IF;
+        RETURN value;
+    END IF;
+    RETURN snowflake_ids_internal.segment_raise(tag, value);
+END
+$$;
+
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
+   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
+CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
+        OR EXISTS (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
+                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+                UNION ALL SELECT 0::oid, t.typowner, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                -- Any role may name a tag in a default.
+                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
+                AND f.relation NOT IN (
+                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+END
+$$;
+
+/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
+CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for function %s', left(function, 32)),
+            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
+            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
+                current_user);
+    END IF;
+END
+$$;
+
+/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
+CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_workers boolean := false;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    END IF;
+    RETURN has_workers;
+END
+$$;
+
+/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
+            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSIF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
+            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
+    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
+            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
+    ELSE
+        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+    END IF;
+END
+$$;
+
+/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
+CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
+        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
+        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
+$$;
+
+/* Fails unless this is a sequence of the caller's. */
+CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', relation),
+            DETAIL = 'Only sequences can be bound.',
+            HINT = 'For a table''s column use snowflake_ids.attach.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', relation),
+            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
+            HINT = 'Ask that role to bind it.';
+    END IF;
+END
+$$;
+
+/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+    terms pg_sequence;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF class.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF class.relpersistence = 'u' THEN
+        message := format('cannot bind unlogged sequence "%s"', sequence);
+        detail := 'A crash would set it back to numbers that were given.';
+        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
+    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
+        message := format('sequence "%s" must be bigint', sequence);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
+            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+    ELSIF terms.seqcycle THEN
+        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        detail := 'Ids do not come again.';
+        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+BEGIN
+    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF type <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
+    END IF;
+END
+$$;
+
+/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
+    unlogged boolean, number bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+            AND d.deptype IN ('a', 'i') LIMIT 1));
+BEGIN
+    IF type_then <> 'bigint'::regtype THEN
+        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
+            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
+        ELSE
+            RAISE NOTICE USING
+                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+        END IF;
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
+    END IF;
+END
+$$;
+
+/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(sequence,
+        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
+    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
+END
+$$;
+
+/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+    expression text;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
+    ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
+END
+$$;
+
+/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    former snowflake_ids.sequence_binding;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
+    PERFORM snowflake_ids_internal.sequence_erase(sequence);
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
+        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
+$$;
+
+CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+    propagation text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
+    THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
+            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
+            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
+    END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
+    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+
+CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    propagation text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
+    'gives a sequence its own numbers back, above all ids that it gave';
+
+CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
+SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
+       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
+       CASE WHEN r.readable THEN b.generator END AS generator
+FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
+        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
+        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
+        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
+    END) AS r (readable)
+    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
 --   snowflake_ids_internal::series_changed
---   snowflake_ids_internal::series_to_attach
---   snowflake_ids_internal::series_make_shards
---   snowflake_ids_internal::series_make_trigger
---   snowflake_ids_internal::series_raise
---   snowflake_ids_internal::series_raise_text
---   snowflake_ids_internal::series_raise_uuid
 --   series_fill
 --   snowflake_ids::has_series_privilege
 --   segments
@@ -3407,39 +3977,24 @@ COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys a
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
-CREATE TABLE snowflake_ids.series_bigint (
-    series     bigint NOT NULL,
-    key        bigint NOT NULL,
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-CREATE TABLE snowflake_ids.series_text (
-    series     bigint NOT NULL,
-    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-CREATE TABLE snowflake_ids.series_uuid (
-    series     bigint NOT NULL,
-    key        uuid NOT NULL,
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
-COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
-COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
+DO $$
+DECLARE
+    type text;
+    key text;
+BEGIN
+    FOR type, key IN VALUES ('bigint', 'bigint NOT NULL'), ('uuid', 'uuid NOT NULL'),
+        ('text', 'text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512)')
+    LOOP
+        EXECUTE format('CREATE TABLE snowflake_ids.series_%s (series bigint NOT NULL, key %s, last_value bigint NOT NULL, period date,
+            version bigint, PRIMARY KEY (series, key)) WITH (fillfactor = 50)', type, key);
+        EXECUTE format('COMMENT ON TABLE snowflake_ids.series_%1$s IS %2$L', type, 'counters of series with keys of type ' || type);
+        PERFORM pg_extension_config_dump(('snowflake_ids.series_' || type)::regclass, '');
+    END LOOP;
+END
+$$;
 COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
     'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
 /* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
 CREATE TABLE snowflake_ids.series_privilege (
@@ -3564,7 +4119,7 @@ CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
     EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
 
-/* What the sections reserve follows the series. */
+/* The steps of the sections follow the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4203,621 +4758,6 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
---   worker_check_registry
---   worker_give_up
---   worker_held
---   worker_choose_another
---   worker_note_chosen
---   status_view
---   segments
-
-/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
-CREATE TABLE snowflake_ids.worker_lease (
-    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
-    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
-    system_identifier bigint,
-    timeline          integer,
-    host              text,
-    port              integer,
-    data_directory    text,
-    token             bigint,
-    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
-    clock             timestamptz,
-    last_time         timestamptz,
-    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    renewed_at        timestamptz,
-    released_at       timestamptz,
-    layout            text,
-    former_until      timestamptz,
-    PRIMARY KEY (datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
-COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
-
-/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
-   without a copy of the file knows this much. */
-CREATE TABLE snowflake_ids.worker_chosen (
-    datacenter_id     integer     NOT NULL,
-    worker_id         integer     NOT NULL,
-    system_identifier bigint      NOT NULL,
-    timeline          integer     NOT NULL,
-    home              text        NOT NULL,
-    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
-SELECT snowflake_ids_internal.worker_note_chosen();
-
-CREATE FUNCTION snowflake_ids.worker_release(
-    worker_id      integer,
-    datacenter_id  integer DEFAULT NULL,
-    holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    datacenter integer;
-    seen       record;
-    free_from  timestamptz;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    IF worker_id IS NULL THEN
-        RAISE EXCEPTION 'worker_id must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It says which worker id to give up.';
-    END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
-        RETURN;
-    ELSIF NOT FOUND THEN
-        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
-    END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
-    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
-    IF free_from IS NULL AND holder_is_down THEN
-        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
-                     + current_setting('snowflake_ids.max_clock_skew')::interval;
-    END IF;
-    UPDATE snowflake_ids.worker_lease AS w
-    SET token = NULL, expires_at = least(w.expires_at, free_from),
-        released_at = coalesce(w.released_at, clock_timestamp())
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
-END
-$$;
-CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'says that no server issues ids under a lease of a former registry that this one does not know';
-
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::sequence_check_redirects
---   snowflake_ids_internal::sequence_move
---   snowflake_ids_internal::sequence_stands_at_end
---   snowflake_ids_internal::sequence_record
---   snowflake_ids_internal::sequence_remember
---   snowflake_ids_internal::sequence_erase
---   snowflake_ids_internal::sequence_reach
---   snowflake_ids_internal::sequence_resume_above
---   snowflake_ids_internal::sequence_check_layout
---   snowflake_ids_internal::sequence_binding_changed
---   generators
---   segments
-
-/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
-   the sequence itself stands at its end, so that a call that is not redirected fails. */
-CREATE TABLE snowflake_ids.sequence_binding (
-    sequence    regclass PRIMARY KEY,
-    tag         text COLLATE "C",
-    last_number bigint NOT NULL,
-    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    generator   text COLLATE "C",
-    checked     boolean NOT NULL DEFAULT false,
-    type        regtype,
-    cycles      boolean,
-    unlogged    boolean,
-    identity    "char"
-);
-COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
-    'the named generator that its snowflake ids are of; null: the server''s own';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
-/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
-    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
-
-CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
-
-/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
-   of roles that it is a member of. A dump puts sequences at their end later, or before. */
-CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Its numbers are its owner''s to bind.',
-            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
-    END IF;
-    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
-
-/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
-CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
-
-/* So does a generator. */
-CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
-    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
-
-/* For every role: they check the rights that the server's functions check. */
-CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
-
-/* The number of a column's default, noted as its sequence's: for currval. */
-CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
-
-/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
-CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    reached bigint;
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
-        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
-            RETURN reached;
-        END IF;
-        RETURN value;
-    END IF;
-    RETURN snowflake_ids_internal.segment_raise(tag, value);
-END
-$$;
-
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
-   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
-CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-BEGIN
-    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
-        OR EXISTS (
-            SELECT FROM (
-                SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
-                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-                UNION ALL SELECT 0::oid, t.typowner, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
-                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
-            WHERE EXISTS (
-                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
-                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
-                -- Any role may name a tag in a default.
-                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
-                AND f.relation NOT IN (
-                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
-                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-                        AND d.deptype IN ('a', 'i')));
-END
-$$;
-
-/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
-CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('permission denied for function %s', left(function, 32)),
-            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
-            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
-                current_user);
-    END IF;
-END
-$$;
-
-/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
-CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    has_workers boolean := false;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
-    END IF;
-    RETURN has_workers;
-END
-$$;
-
-/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
-CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
-            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
-    ELSIF snowflake_ids_internal.has_workers() THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
-            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
-                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
-    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
-            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
-    ELSE
-        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
-    END IF;
-END
-$$;
-
-/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
-CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
-        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
-        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
-$$;
-
-/* Fails unless this is a sequence of the caller's. */
-CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind <> 'S' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('"%s" is not a sequence', relation),
-            DETAIL = 'Only sequences can be bound.',
-            HINT = 'For a table''s column use snowflake_ids.attach.';
-    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', relation),
-            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
-            HINT = 'Ask that role to bind it.';
-    END IF;
-END
-$$;
-
-/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-    terms pg_sequence;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF class.relpersistence = 't' THEN
-        message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It ends with its session.';
-        hint := 'Bind a sequence that stays.';
-    ELSIF class.relpersistence = 'u' THEN
-        message := format('cannot bind unlogged sequence "%s"', sequence);
-        detail := 'A crash would set it back to numbers that were given.';
-        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
-    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
-        message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
-            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
-        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
-    ELSIF terms.seqcycle THEN
-        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
-        detail := 'Ids do not come again.';
-        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
-    END IF;
-END
-$$;
-
-/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
-CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-BEGIN
-    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
-    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
-    IF type <> 'bigint'::regtype THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
-    END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
-    END IF;
-END
-$$;
-
-/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
-CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
-    unlogged boolean, number bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
-        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-            AND d.deptype IN ('a', 'i') LIMIT 1));
-BEGIN
-    IF type_then <> 'bigint'::regtype THEN
-        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
-            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
-        ELSE
-            RAISE NOTICE USING
-                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
-                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
-        END IF;
-    END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
-    END IF;
-END
-$$;
-
-/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
-CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.as_owner(sequence,
-        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
-    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
-END
-$$;
-
-/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
-CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
-    most bigint DEFAULT 9223372036854775807) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    highest bigint := snowflake_ids_internal.highest_number(sequence);
-    following bigint;
-    expression text;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
-    IF highest = 9223372036854775807 THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
-            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
-                sequence);
-    END IF;
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
-    ELSE
-        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
-        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
-        EXECUTE format('SELECT %s', expression) INTO following;
-        IF following <= highest THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind it with kind => ''segment''.';
-        END IF;
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
-END
-$$;
-
-/* Gives a sequence its own numbers back, above all that were given, and above an id. */
-CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    former snowflake_ids.sequence_binding;
-    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
-    number numeric;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
-    PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
-    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
-        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
-    IF number > terms.seqmax THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
-            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
-    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
-        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
-$$;
-
-CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
-    generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    obstacle record;
-    propagation text;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
-    PERFORM snowflake_ids_internal.sequence_check_redirects();
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
-        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
-            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
-    THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
-            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
-            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
-    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('sequence "%s" is already bound', sequence),
-            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
-                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
-                ELSE format('It gives ids of segment tag "%s".', b.tag) END
-                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
-    END IF;
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
-    IF obstacle.message IS NOT NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-    END IF;
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        tag := snowflake_ids_internal.default_tag(sequence);
-        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
-    END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
-    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
-
-CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    propagation text;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not bound', sequence),
-            DETAIL = 'It gives numbers of its own.',
-            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
-    END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
-    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
-    'gives a sequence its own numbers back, above all ids that it gave';
-
-CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
-SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
-       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
-       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
-       CASE WHEN r.readable THEN b.generator END AS generator
-FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
-        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
-        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
-        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
-    END) AS r (readable)
-    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
-    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
-        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
-    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
-    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
-COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
-GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   registry_serve
 --   registry_take_over
 --   snowflake_ids_internal::registry_join
@@ -5015,10 +4955,6 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- requires:
 --   snowflake_ids_internal::registry_identity
 --   snowflake_ids_internal::registry_timeline
---   snowflake_ids_internal::registry_look
---   snowflake_ids_internal::citus_judge
---   snowflake_ids_internal::citus_may_join
---   snowflake_ids_internal::in_transaction_block
 --   registries
 --   series
 --   status_view
@@ -5597,7 +5533,6 @@ $$;
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::stats_reset
 --   snowflake_ids_internal::segment_totals
 --   snowflake_ids_internal::segment_places
 --   snowflake_ids_internal::dense_counts
@@ -5782,13 +5717,8 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::lock_relation
 --   snowflake_ids_internal::as_owner
---   snowflake_ids_internal::create_sequence_for
---   snowflake_ids_internal::sequence_position
---   snowflake_ids_internal::tag_of_default
 --   snowflake_ids_internal::is_preloaded
---   progress
 --   segments
 --   registries
 --   segment_nextval
@@ -5986,7 +5916,7 @@ COMMENT ON FUNCTION snowflake_ids.detach IS
 -- requires:
 --   attach_attach
 
--- What attach and detach may be asked for.
+-- Checks of the arguments of attach and detach, and of the column.
 
 -- A default that gives no ids would make each insert fail.
 CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
@@ -6195,7 +6125,8 @@ BEGIN
 END
 $$;
 
--- What would fail at an INSERT because of the ids to come, or would be lost. What can be seen of it is named before anything is changed.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
+-- be seen.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6329,7 +6260,7 @@ $$;
 -- requires:
 --   attach_checks
 
--- What a column has.
+-- Properties of a column.
 
 -- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
@@ -6430,7 +6361,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
+-- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
     OUT is_called boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6443,7 +6374,7 @@ BEGIN
 END
 $$;
 
--- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+-- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6532,7 +6463,7 @@ $$;
 -- requires:
 --   attach_defaults
 
--- What attach and detach change.
+-- Changes that attach and detach make.
 
 -- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
@@ -7180,7 +7111,7 @@ $$;
 -- requires:
 --   attach_shared
 
--- What the user should know.
+-- Notices for the user.
 
 -- Of defaults that are neither ours nor of a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
@@ -7395,7 +7326,7 @@ $$;
 
 /* On the coordinator. */
 
--- What can be seen beforehand, on all nodes: nothing is changed where one is not fit.
+-- Checks on all nodes beforehand: nothing is changed where one is not fit.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7692,7 +7623,7 @@ BEGIN
 END
 $$;
 
--- What this node has reserved of a tag may be below the column's ids: what is in memory, and what was left over at a stop.
+-- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -181,7 +181,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
     FROM stands AS s
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
 
 CREATE FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE
@@ -197,7 +196,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- Whether that is why no ids are issued, and the registry that leases it does not answer.
+    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -219,7 +218,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- What comes of a registry that does not answer is told with it.
+    -- The consequences of a registry that does not answer are told with it.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -247,7 +246,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- Where no ids are issued any more, that is said already.
+        -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -307,8 +306,6 @@ BEGIN
     ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS
-    'what needs attention, as far as the caller may read the views, the worst first';
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
@@ -433,36 +430,31 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
+    kind "char";
     type oid;
 BEGIN
+    SELECT c.relkind, a.atttypid INTO kind, type FROM pg_class c
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
-    END IF;
-    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
-    IF NOT FOUND THEN
+    ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    END IF;
-    IF class.relkind NOT IN ('r', 'p', 'f') THEN
+    ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
             HINT = 'Name the table that has the rows.';
-    END IF;
-    SELECT a.atttypid INTO type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
+    ELSIF type IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    END IF;
-    IF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
+    ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
             HINT = 'Ask the owner of the table to grant it.';
-    END IF;
-    IF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
@@ -470,7 +462,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_check IS 'checks that the caller may audit a column';
 
 -- A view is read with its owner's user mapping, whoever reads it.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
@@ -502,14 +493,11 @@ BEGIN
     RETURN format('SELECT id, %s::bigint << 32 FROM pg_temp.%I', number, source);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_connect IS
-    'a query that reads the same table on a foreign server, as long as its temporary view is there';
 
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_time IS 'an instant in UTC, as findings have it';
 
 CREATE OR REPLACE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
     connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
@@ -530,13 +518,11 @@ BEGIN
     IF max_findings IS NULL OR max_findings NOT BETWEEN 1 AND 100000 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
-    END IF;
-    IF cardinality(connections) > 64 THEN
+    ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'there are too many connections',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
-    END IF;
-    IF generator IS NOT NULL AND tag IS NOT NULL THEN
+    ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
@@ -881,8 +867,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
 $$;
 
-COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
-    'the columns that take ids of a tag by their default, whether there is such a tag or not';
 
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -891,8 +875,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
-COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
-    'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.columns_of_tag(text), snowflake_ids_internal.column_with_ids(text) FROM PUBLIC;
 
@@ -954,4 +936,15 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
+/* What the functions in schema snowflake_ids are made of has its comments in the sources alone. */
+DO $$
+DECLARE
+    function regprocedure;
+BEGIN
+    FOR function IN SELECT p.oid FROM pg_proc AS p WHERE p.pronamespace = 'snowflake_ids_internal'::regnamespace
+        AND obj_description(p.oid, 'pg_proc') IS NOT NULL
+    LOOP
+        EXECUTE format('COMMENT ON FUNCTION %s IS NULL', function);
+    END LOOP;
+END
+$$;

@@ -16,7 +16,7 @@ pub mod known;
 use crate::named;
 use crate::pg::process::PerProcess;
 use crate::pg::role;
-use crate::pg::sequence::{self, SequenceTerms, Use};
+use crate::pg::sequence::{self, SequenceTerms, SequenceUse};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::transaction;
@@ -63,7 +63,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         return Ok(sequence::nextval(sequence, !is_identity));
     };
     if !is_identity {
-        check(sequence, Use::Next)?;
+        check(sequence, SequenceUse::Next)?;
     }
     transaction::refuse_change(c"nextval()");
     // Dropped while its binding was not: the server says so.
@@ -91,7 +91,7 @@ pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
     if locked_binding_of(sequence).is_none() {
         return Ok(sequence::currval(sequence));
     }
-    check(sequence, Use::Look)?;
+    check(sequence, SequenceUse::Look)?;
     noted(sequence).ok_or_else(|| SequenceError::NoCurrent(sequence::name(sequence)))
 }
 
@@ -108,7 +108,7 @@ pub fn lastval() -> Result<i64, SequenceError> {
     if sequence::terms(sequence).is_none() {
         return Err(SequenceError::NoLast);
     }
-    check(sequence, Use::Look)?;
+    check(sequence, SequenceUse::Look)?;
     noted(sequence).ok_or(SequenceError::NoLast)
 }
 
@@ -121,7 +121,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         confirm(sequence);
         return Ok(number);
     };
-    check(sequence, Use::Set)?;
+    check(sequence, SequenceUse::Set)?;
     transaction::refuse_change(c"setval()");
     let Some(SequenceTerms { min, max, increment, .. }) = sequence::terms(sequence) else {
         return Ok(server());
@@ -207,7 +207,7 @@ fn noted(sequence: Oid) -> Option<i64> {
     NUMBERS.borrow().as_ref()?.get(&sequence.to_u32()).copied()
 }
 
-fn check(sequence: Oid, usage: Use) -> Result<(), SequenceError> {
+fn check(sequence: Oid, usage: SequenceUse) -> Result<(), SequenceError> {
     if sequence::allows(sequence, usage) {
         Ok(())
     } else {

@@ -3,20 +3,14 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`known`] | what this session knows of each series |
-//! | [`gapless`] | numbers that are counted in the caller's transaction |
-//! | [`shard`] | the same, on the shards of a Citus cluster |
+//! | [`gapless`] | numbers that are counted in the caller's transaction; also on the shards of a Citus cluster |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
-//! | [`period`] | the period that a dated series counts in |
-//! | [`places`] | where the sections of a series are |
 //! | [`error`] | why one gave no number |
 
 pub mod error;
 mod gapless;
 mod known;
 mod monotonic;
-mod period;
-mod places;
-mod shard;
 
 pub use known::{KnownSeries, checked, look_up};
 
@@ -27,7 +21,7 @@ use error::NoNumberError;
 use known::{USED, shown_key};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::privilege::Action;
-use snowflake_ids_core::series::{Key, Recent, Scope, SeriesError, SeriesKind};
+use snowflake_ids_core::series::{Key, Recent, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -61,9 +55,8 @@ pub fn next_for(
     known.refuse_elsewhere()?;
     let key = &*known.key_of(key)?;
     let number = match known.series.kind {
-        SeriesKind::Gapless if known.series.scope == Scope::Shard => shard::next(&known, key)?,
         SeriesKind::Gapless => gapless::next(&known, key)?,
-        SeriesKind::Monotonic(..) => monotonic::next(&known, key)?,
+        SeriesKind::Monotonic(_) => monotonic::next(&known, key)?,
     };
     note(&known, key, number.number);
     Ok((known, number))
@@ -81,7 +74,7 @@ pub fn next_at_once<T>(
     let used = USED.borrow();
     let known = used.as_ref().filter(|known| known.is(name))?;
     let number = match known.series.kind {
-        SeriesKind::Monotonic(..) if known.may_take(key, role) => monotonic::at_once(known, key),
+        SeriesKind::Monotonic(_) if known.may_take(key, role) => monotonic::at_once(known, key),
         _ => None,
     }?;
     note(known, key, number.number);
@@ -110,9 +103,8 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     let key = &*known.key_of(key)?;
     known.series.check_value(value)?;
     match known.series.kind {
-        SeriesKind::Gapless if known.series.scope == Scope::Shard => shard::set(&known, key, value, force),
         SeriesKind::Gapless => gapless::set(&known, key, value, force),
-        SeriesKind::Monotonic(..) => monotonic::set(&known, key, value, force),
+        SeriesKind::Monotonic(_) => monotonic::set(&known, key, value, force),
     }
 }
 
@@ -126,11 +118,11 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     known.series.check_value(value)?;
     match known.series.kind {
         SeriesKind::Gapless => gapless::raise_above(&known, key, value),
-        SeriesKind::Monotonic(..) => monotonic::raise_above(&known, key, value),
+        SeriesKind::Monotonic(_) => monotonic::raise_above(&known, key, value),
     }
 }
 
-/// What the session got last is forgotten.
+/// Forgets the numbers that the session got last.
 pub fn forget_last() {
     LAST.borrow_mut().take();
 }

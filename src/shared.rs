@@ -13,10 +13,10 @@ pub mod segments;
 pub mod slot;
 pub mod worker_slot;
 
-use crate::pg::shmem::Block;
+use crate::pg::shmem::SharedBlock;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 8] = [
+pub static BLOCKS: [&dyn SharedBlock; 8] = [
     &generator::SHARED,
     &segments::SEGMENTS,
     &leases::LEASES,

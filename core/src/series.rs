@@ -6,28 +6,36 @@
 mod error;
 pub(crate) mod key;
 mod kind;
-mod limits;
 pub mod monotonic;
 mod recent;
 pub mod serial;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
-pub use kind::{SeriesKind, Steps};
-pub use limits::{
-    MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP, MAX_TIME_ZONE_BYTES,
-};
+pub use kind::SeriesKind;
 pub use recent::Recent;
 
 use crate::error::excerpt;
 use crate::series::serial::{Format, Reset};
-use kind::Terms;
 use std::borrow::Cow;
+
+/// The longest name, in characters.
+pub const MAX_NAME_CHARS: usize = 128;
+/// The longest name, in bytes of any encoding that Postgres knows.
+pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 512;
+/// The longest name of a time zone, in bytes.
+pub const MAX_TIME_ZONE_BYTES: usize = 128;
+/// The most numbers that are reserved at once.
+pub const MAX_STEP: i32 = 1_000_000_000;
+/// The most sections of a series.
+pub const MAX_SECTIONS: u16 = 1_024;
 
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeriesRow<'a> {
-    /// What its counters are found by.
+    /// The number by which its counters are found.
     pub id: Option<i64>,
     /// The promise that it makes.
     pub kind: &'a str,
@@ -39,9 +47,9 @@ pub struct SeriesRow<'a> {
     pub max_value: Option<i64>,
     /// After which period keys start over.
     pub reset: Option<&'a str>,
-    /// Where periods begin.
+    /// The time zone in which periods begin.
     pub time_zone: &'a str,
-    /// How numbers are written as text.
+    /// The format of numbers as text.
     pub format: Option<&'a str>,
     /// Number of numbers that are reserved at once at first, where the kind reserves some.
     pub step: Option<i32>,
@@ -65,10 +73,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns what a row of a kind says, or leaves out.
-    ///
-    /// # Errors
-    /// [`SeriesError`]: there is none of this name, or the kind has no other.
+    /// Returns the scope that a row of a kind names; `global` where it names none.
     pub fn new(kind: &str, scope: Option<&str>) -> Result<Self, SeriesError> {
         match scope {
             None | Some("global") => Ok(Self::Global),
@@ -81,10 +86,10 @@ impl Scope {
     }
 }
 
-/// What a series' numbers are.
+/// The numbers of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// What its counters are found by: another one after it was dropped and created again.
+    /// The number by which its counters are found: another one after it was dropped and created again.
     pub id: i64,
     /// The promise that it makes.
     pub kind: SeriesKind,
@@ -96,23 +101,18 @@ pub struct Series {
     pub max_value: i64,
     /// After which period keys start over.
     pub reset: Option<Reset>,
-    /// Where periods begin.
+    /// The time zone in which periods begin.
     pub time_zone: String,
-    /// How numbers are written as text.
+    /// The format of numbers as text.
     pub format: Format,
     /// Among which servers a key's numbers follow on each other.
     pub scope: Scope,
 }
 
 impl Series {
-    /// Returns what a row says.
-    ///
-    /// # Errors
-    /// [`SeriesError`], which names the column at fault.
+    /// Returns the series of a row. An error names the column at fault.
     pub fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
-        let SeriesRow { kind, step, max_step, sections, .. } = *row;
-        let kind =
-            SeriesKind::new(&Terms { kind, step, max_step, sections, starts_over: row.reset.is_some() })?;
+        let kind = SeriesKind::new(row)?;
         if row.key_type.is_empty() {
             return Err(SeriesError::Missing { column: "key_type" });
         }
@@ -137,9 +137,6 @@ impl Series {
     }
 
     /// A key as one of its type: a text is read as that, as clients send parameters as text. `name` is the series'.
-    ///
-    /// # Errors
-    /// [`SeriesError::OtherType`], or [`SeriesError::NoKey`] for a text that says none.
     pub fn key_of<'a>(&self, key: &'a Key, name: &str) -> Result<Cow<'a, Key>, SeriesError> {
         let (series, wanted) = (name.to_owned(), self.key_type);
         match key {
@@ -160,10 +157,7 @@ impl Series {
         self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
 
-    /// Returns whether a key can be set to a value: the next number is above it.
-    ///
-    /// # Errors
-    /// [`SeriesError::Value`].
+    /// Fails unless a key can be set to a value: the next number is above it.
     pub fn check_value(&self, value: i64) -> Result<(), SeriesError> {
         let lowest = self.start - 1;
         if (lowest..=self.max_value).contains(&value) {
@@ -178,10 +172,7 @@ impl Series {
     }
 }
 
-/// Returns whether bytes of so many characters can be a name.
-///
-/// # Errors
-/// [`SeriesError`].
+/// Fails unless bytes of so many characters can be a name.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
     // In each encoding that a database can have, such a byte is that character.
     if bytes.is_empty() {

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::{
-    Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Series, SeriesError, SeriesKind, SeriesRow, Steps,
+    Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Series, SeriesError, SeriesKind, SeriesRow,
     check_name,
 };
 use snowflake_ids_core::{Explain, Kind};
@@ -74,12 +74,10 @@ fn a_row_says_which_promise_it_makes() {
     // Of 0.2, until its SQL is that of this version.
     let dense = SeriesRow { kind: "dense", step: Some(10), max_step: Some(10_000), ..ROW };
     assert_eq!(kind(&dense), Ok(SeriesKind::Gapless));
-    let steps = Steps { step: 1_000, max_step: 1_000_000 };
-    assert_eq!(kind(&MONOTONIC), Ok(SeriesKind::Monotonic(steps, 16)));
+    assert_eq!(kind(&MONOTONIC), Ok(SeriesKind::Monotonic(16)));
     let largest = Some(1_000_000_000);
-    let steps = Steps { step: 1_000_000_000, max_step: 1_000_000_000 };
     let row = SeriesRow { step: largest, max_step: largest, sections: Some(1_024), ..MONOTONIC };
-    assert_eq!(kind(&row), Ok(SeriesKind::Monotonic(steps, 1_024)));
+    assert_eq!(kind(&row), Ok(SeriesKind::Monotonic(1_024)));
     for row in [ROW, MONOTONIC] {
         assert_eq!(kind(&row).map(SeriesKind::name), Ok(row.kind));
     }

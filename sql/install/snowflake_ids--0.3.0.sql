@@ -300,7 +300,7 @@ AS 'MODULE_PATHNAME', 'lock_to_read_wrapper';
 -- snowflake_ids::sql::audit::snowflake_ids_internal::read_as_owner
 CREATE  FUNCTION snowflake_ids_internal."read_as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
-	"query" text /* Sql */
+	"query" text /* Text < '_ > */
 ) RETURNS text /* Result < Option < TextOut > , ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
@@ -309,47 +309,38 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::lock_to_read
---   snowflake_ids_internal::read_as_owner
---   snowflake_ids_internal::audit_tag
 --   report
---   progress
 
 -- The ids of a table, sorted and compared by the server: one statement, in the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
+    kind "char";
     type oid;
 BEGIN
+    SELECT c.relkind, a.atttypid INTO kind, type FROM pg_class c
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
-    END IF;
-    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
-    IF NOT FOUND THEN
+    ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    END IF;
-    IF class.relkind NOT IN ('r', 'p', 'f') THEN
+    ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
             HINT = 'Name the table that has the rows.';
-    END IF;
-    SELECT a.atttypid INTO type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
+    ELSIF type IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    END IF;
-    IF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
+    ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
             HINT = 'Ask the owner of the table to grant it.';
-    END IF;
-    IF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
@@ -357,9 +348,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_check IS 'checks that the caller may audit a column';
 
--- A view is read with its owner's user mapping, whoever reads it.
+-- A query that reads the same table on a foreign server, as long as its temporary view is there. A view is read with its owner's user
+-- mapping, whoever reads it.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -389,14 +380,12 @@ BEGIN
     RETURN format('SELECT id, %s::bigint << 32 FROM pg_temp.%I', number, source);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_connect IS
-    'a query that reads the same table on a foreign server, as long as its temporary view is there';
 
+-- An instant in UTC, as findings have it.
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_time IS 'an instant in UTC, as findings have it';
 
 CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
     connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
@@ -417,13 +406,11 @@ BEGIN
     IF max_findings IS NULL OR max_findings NOT BETWEEN 1 AND 100000 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
-    END IF;
-    IF cardinality(connections) > 64 THEN
+    ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'there are too many connections',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
-    END IF;
-    IF generator IS NOT NULL AND tag IS NOT NULL THEN
+    ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
@@ -828,7 +815,7 @@ CREATE  FUNCTION "series_currval"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" bigint /* Option < i64 > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_currval_wrapper';
 /* </end connected objects> */
@@ -861,7 +848,7 @@ CREATE  FUNCTION "series_nextval_text"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" bigint /* Option < i64 > */
 ) RETURNS text /* Result < TextOut, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_nextval_text_wrapper';
 /* </end connected objects> */
@@ -1009,7 +996,7 @@ CREATE  FUNCTION "snowflake_decode"(
 	"rollback" INT,  /* i32 */
 	"sequence" INT  /* i32 */
 )
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
 /* </end connected objects> */
@@ -1331,7 +1318,7 @@ CREATE  FUNCTION snowflake_ids."series_set"(
 	"value" bigint, /* Option < i64 > */
 	"force" bool DEFAULT false /* Option < bool > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_set_wrapper';
 /* </end connected objects> */
@@ -1375,49 +1362,6 @@ CREATE  FUNCTION snowflake_ids."has_series_privilege"(
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   series_nextval
---   series_nextval_text
---   series_nextval_text_of_text
---   series_nextval_text_of_uuid
---   series_currval
---   series_currval_of_text
---   series_currval_of_uuid
---   snowflake_ids::series_set
---   snowflake_ids::series_set_of_text
---   snowflake_ids::series_set_of_uuid
---   snowflake_ids::series_alter
---   snowflake_ids::series_drop
---   snowflake_ids::series_grant
---   snowflake_ids::series_revoke
---   snowflake_ids::has_series_privilege
-
-
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1569,9 +1513,6 @@ AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::progress_enter
---   snowflake_ids_internal::progress_tables
---   snowflake_ids_internal::progress_end
 --   snowflake_ids_internal::progress_places
 --   status_view
 
@@ -1990,7 +1931,7 @@ AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
 -- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
 CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
 	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
+	"statement" text /* Text < '_ > */
 ) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
@@ -2019,7 +1960,7 @@ AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
 -- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
 CREATE  FUNCTION snowflake_ids_internal."as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
+	"statement" text /* Text < '_ > */
 ) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
@@ -2189,8 +2130,6 @@ AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
-COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2254,8 +2193,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 /* <begin connected objects> */
 -- requires:
 --   snowflake_ids_internal::generator_check
---   snowflake_ids_internal::generator_unknown
---   snowflake_ids_internal::server_layout
 --   snowflake_ids_internal::generator_changed
 --   snowflake_ids_internal::layout_status
 --   snowflake_nextval
@@ -2463,9 +2400,6 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* <begin connected objects> */
 -- requires:
 --   generators
---   snowflake_ids::layout_check
---   snowflake_ids_internal::layout_change_check
---   snowflake_ids_internal::layout_change_own
 
 /* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
    from its next start on. */
@@ -3164,18 +3098,13 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::launcher_runs
---   snowflake_ids_internal::failed_calls
---   snowflake_ids_internal::presets
---   snowflake_ids_internal::page_of
---   snowflake_ids_internal::layout_parts
 --   status_history_view
 --   metrics
 --   attach_attach
 
--- What this server and this database tell of themselves: rows that need attention, and a report of all, which the status page draws.
+-- The report of this server and this database: rows that need attention, and a report of all, which the status page draws.
 
--- The worst first; of those that stand alike, the one that waited most.
+-- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (
@@ -3196,8 +3125,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
     FROM stands AS s
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
 
+-- As far as the caller may read the views; the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -3207,7 +3136,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- Whether that is why no ids are issued, and the registry that leases it does not answer.
+    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -3229,7 +3158,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- What comes of a registry that does not answer is told with it.
+    -- The consequences of a registry that does not answer are told with it.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -3257,7 +3186,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- Where no ids are issued any more, that is said already.
+        -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -3317,8 +3246,6 @@ BEGIN
     ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS
-    'what needs attention, as far as the caller may read the views, the worst first';
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
@@ -3378,7 +3305,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
 
--- What PostgREST and its like take for the type of a response.
+-- PostgREST and its like take this for the type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
@@ -3407,23 +3334,616 @@ COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this serv
 
 CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
-COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::series_check
---   snowflake_ids_internal::series_check_scope
---   snowflake_ids_internal::series_refuse
+--   worker_note_chosen
+--   status_view
+--   segments
+
+/* The leases of worker ids. Every change compares the token with the one that was read. */
+CREATE TABLE snowflake_ids.worker_lease (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    former_until      timestamptz,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
+    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
+
+/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
+   without a copy of the file knows this much. */
+CREATE TABLE snowflake_ids.worker_chosen (
+    datacenter_id     integer     NOT NULL,
+    worker_id         integer     NOT NULL,
+    system_identifier bigint      NOT NULL,
+    timeline          integer     NOT NULL,
+    home              text        NOT NULL,
+    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+SELECT snowflake_ids_internal.worker_note_chosen();
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       record;
+    free_from  timestamptz;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
+        RETURN;
+    ELSIF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
+    'says that no server issues ids under a lease of a former registry that this one does not know';
+
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::sequence_stands_at_end
+--   snowflake_ids_internal::sequence_binding_changed
+--   generators
+--   segments
+
+/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
+   the sequence itself stands at its end, so that a call that is not redirected fails. */
+CREATE TABLE snowflake_ids.sequence_binding (
+    sequence    regclass PRIMARY KEY,
+    tag         text COLLATE "C",
+    last_number bigint NOT NULL,
+    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    generator   text COLLATE "C",
+    checked     boolean NOT NULL DEFAULT false,
+    type        regtype,
+    cycles      boolean,
+    unlogged    boolean,
+    identity    "char"
+);
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
+    'the named generator that its snowflake ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
+    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
+    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
+/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
+
+CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
+   of roles that it is a member of. A dump puts sequences at their end later, or before. */
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Its numbers are its owner''s to bind.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
+
+/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
+CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
+
+/* So does a generator. */
+CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
+    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
+
+/* For every role: they check the rights that the server's functions check. */
+CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
+
+/* The number of a column's default, noted as its sequence's: for currval. */
+CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
+
+/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
+CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reached bigint;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
+            RETURN reached;
+        END IF;
+        RETURN value;
+    END IF;
+    RETURN snowflake_ids_internal.segment_raise(tag, value);
+END
+$$;
+
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
+   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
+CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
+        OR EXISTS (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
+                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+                UNION ALL SELECT 0::oid, t.typowner, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                -- Any role may name a tag in a default.
+                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
+                AND f.relation NOT IN (
+                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+END
+$$;
+
+/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
+CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for function %s', left(function, 32)),
+            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
+            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
+                current_user);
+    END IF;
+END
+$$;
+
+/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
+CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_workers boolean := false;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    END IF;
+    RETURN has_workers;
+END
+$$;
+
+/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
+            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSIF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
+            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
+    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
+            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
+    ELSE
+        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+    END IF;
+END
+$$;
+
+/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
+CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
+        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
+        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
+$$;
+
+/* Fails unless this is a sequence of the caller's. */
+CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', relation),
+            DETAIL = 'Only sequences can be bound.',
+            HINT = 'For a table''s column use snowflake_ids.attach.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', relation),
+            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
+            HINT = 'Ask that role to bind it.';
+    END IF;
+END
+$$;
+
+/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+    terms pg_sequence;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF class.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF class.relpersistence = 'u' THEN
+        message := format('cannot bind unlogged sequence "%s"', sequence);
+        detail := 'A crash would set it back to numbers that were given.';
+        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
+    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
+        message := format('sequence "%s" must be bigint', sequence);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
+            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+    ELSIF terms.seqcycle THEN
+        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        detail := 'Ids do not come again.';
+        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+BEGIN
+    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF type <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
+    END IF;
+END
+$$;
+
+/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
+CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
+    unlogged boolean, number bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+            AND d.deptype IN ('a', 'i') LIMIT 1));
+BEGIN
+    IF type_then <> 'bigint'::regtype THEN
+        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
+            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
+        ELSE
+            RAISE NOTICE USING
+                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+        END IF;
+    END IF;
+    IF cycles THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
+    END IF;
+    IF unlogged THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
+    END IF;
+END
+$$;
+
+/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(sequence,
+        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
+    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
+END
+$$;
+
+/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+    expression text;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
+    ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
+END
+$$;
+
+/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    former snowflake_ids.sequence_binding;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
+    PERFORM snowflake_ids_internal.sequence_erase(sequence);
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
+        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
+$$;
+
+CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+    propagation text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
+    THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
+            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
+            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
+    END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
+    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+
+CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    propagation text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    propagation := snowflake_ids_internal.propagate_nothing();
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
+    'gives a sequence its own numbers back, above all ids that it gave';
+
+CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
+SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
+       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
+       CASE WHEN r.readable THEN b.generator END AS generator
+FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
+        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
+        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
+        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
+    END) AS r (readable)
+    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
 --   snowflake_ids_internal::series_changed
---   snowflake_ids_internal::series_to_attach
---   snowflake_ids_internal::series_make_shards
---   snowflake_ids_internal::series_make_trigger
---   snowflake_ids_internal::series_raise
---   snowflake_ids_internal::series_raise_text
---   snowflake_ids_internal::series_raise_uuid
 --   series_fill
---   series_functions
+--   snowflake_ids::has_series_privilege
 --   segments
 
 /* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
@@ -3457,39 +3977,24 @@ COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys a
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
-CREATE TABLE snowflake_ids.series_bigint (
-    series     bigint NOT NULL,
-    key        bigint NOT NULL,
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-CREATE TABLE snowflake_ids.series_text (
-    series     bigint NOT NULL,
-    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-CREATE TABLE snowflake_ids.series_uuid (
-    series     bigint NOT NULL,
-    key        uuid NOT NULL,
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
-COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
-COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
+DO $$
+DECLARE
+    type text;
+    key text;
+BEGIN
+    FOR type, key IN VALUES ('bigint', 'bigint NOT NULL'), ('uuid', 'uuid NOT NULL'),
+        ('text', 'text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512)')
+    LOOP
+        EXECUTE format('CREATE TABLE snowflake_ids.series_%s (series bigint NOT NULL, key %s, last_value bigint NOT NULL, period date,
+            version bigint, PRIMARY KEY (series, key)) WITH (fillfactor = 50)', type, key);
+        EXECUTE format('COMMENT ON TABLE snowflake_ids.series_%1$s IS %2$L', type, 'counters of series with keys of type ' || type);
+        PERFORM pg_extension_config_dump(('snowflake_ids.series_' || type)::regclass, '');
+    END LOOP;
+END
+$$;
 COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
     'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
 /* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
 CREATE TABLE snowflake_ids.series_privilege (
@@ -3614,7 +4119,7 @@ CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
     EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
 
-/* What the sections reserve follows the series. */
+/* The steps of the sections follow the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4253,621 +4758,6 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
---   worker_check_registry
---   worker_give_up
---   worker_held
---   worker_choose_another
---   worker_note_chosen
---   status_view
---   segments
-
-/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
-CREATE TABLE snowflake_ids.worker_lease (
-    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
-    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
-    system_identifier bigint,
-    timeline          integer,
-    host              text,
-    port              integer,
-    data_directory    text,
-    token             bigint,
-    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
-    clock             timestamptz,
-    last_time         timestamptz,
-    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    renewed_at        timestamptz,
-    released_at       timestamptz,
-    layout            text,
-    former_until      timestamptz,
-    PRIMARY KEY (datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
-COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
-
-/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
-   without a copy of the file knows this much. */
-CREATE TABLE snowflake_ids.worker_chosen (
-    datacenter_id     integer     NOT NULL,
-    worker_id         integer     NOT NULL,
-    system_identifier bigint      NOT NULL,
-    timeline          integer     NOT NULL,
-    home              text        NOT NULL,
-    chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (system_identifier, datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
-SELECT snowflake_ids_internal.worker_note_chosen();
-
-CREATE FUNCTION snowflake_ids.worker_release(
-    worker_id      integer,
-    datacenter_id  integer DEFAULT NULL,
-    holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    datacenter integer;
-    seen       record;
-    free_from  timestamptz;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    IF worker_id IS NULL THEN
-        RAISE EXCEPTION 'worker_id must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It says which worker id to give up.';
-    END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN
-        RETURN;
-    ELSIF NOT FOUND THEN
-        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
-    END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
-    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
-    IF free_from IS NULL AND holder_is_down THEN
-        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
-                     + current_setting('snowflake_ids.max_clock_skew')::interval;
-    END IF;
-    UPDATE snowflake_ids.worker_lease AS w
-    SET token = NULL, expires_at = least(w.expires_at, free_from),
-        released_at = coalesce(w.released_at, clock_timestamp())
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
-END
-$$;
-CREATE FUNCTION snowflake_ids.worker_release_former() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'says that no server issues ids under a lease of a former registry that this one does not know';
-
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::sequence_check_redirects
---   snowflake_ids_internal::sequence_move
---   snowflake_ids_internal::sequence_stands_at_end
---   snowflake_ids_internal::sequence_record
---   snowflake_ids_internal::sequence_remember
---   snowflake_ids_internal::sequence_erase
---   snowflake_ids_internal::sequence_reach
---   snowflake_ids_internal::sequence_resume_above
---   snowflake_ids_internal::sequence_check_layout
---   snowflake_ids_internal::sequence_binding_changed
---   generators
---   segments
-
-/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
-   the sequence itself stands at its end, so that a call that is not redirected fails. */
-CREATE TABLE snowflake_ids.sequence_binding (
-    sequence    regclass PRIMARY KEY,
-    tag         text COLLATE "C",
-    last_number bigint NOT NULL,
-    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    generator   text COLLATE "C",
-    checked     boolean NOT NULL DEFAULT false,
-    type        regtype,
-    cycles      boolean,
-    unlogged    boolean,
-    identity    "char"
-);
-COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
-    'the named generator that its snowflake ids are of; null: the server''s own';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
-/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
-    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
-
-CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
-
-/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
-   of roles that it is a member of. A dump puts sequences at their end later, or before. */
-CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Its numbers are its owner''s to bind.',
-            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
-    END IF;
-    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
-
-/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
-CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
-
-/* So does a generator. */
-CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
-    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
-
-/* For every role: they check the rights that the server's functions check. */
-CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
-
-/* The number of a column's default, noted as its sequence's: for currval. */
-CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
-
-/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
-CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    reached bigint;
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
-        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
-            RETURN reached;
-        END IF;
-        RETURN value;
-    END IF;
-    RETURN snowflake_ids_internal.segment_raise(tag, value);
-END
-$$;
-
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
-   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
-CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-BEGIN
-    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
-        OR EXISTS (
-            SELECT FROM (
-                SELECT f.adrelid AS relation, c.relowner AS owner, pg_get_expr(f.adbin, f.adrelid) AS written
-                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-                UNION ALL SELECT 0::oid, t.typowner, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
-                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
-            WHERE EXISTS (
-                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
-                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
-                -- Any role may name a tag in a default.
-                AND snowflake_ids_internal.may_take_ids(f.owner, tag)
-                AND f.relation NOT IN (
-                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
-                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-                        AND d.deptype IN ('a', 'i')));
-END
-$$;
-
-/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
-CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('permission denied for function %s', left(function, 32)),
-            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
-            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
-                current_user);
-    END IF;
-END
-$$;
-
-/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
-CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    has_workers boolean := false;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
-    END IF;
-    RETURN has_workers;
-END
-$$;
-
-/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
-CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
-            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
-    ELSIF snowflake_ids_internal.has_workers() THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
-            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
-                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
-    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
-            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
-    ELSE
-        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
-    END IF;
-END
-$$;
-
-/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
-CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
-        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
-        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
-$$;
-
-/* Fails unless this is a sequence of the caller's. */
-CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind <> 'S' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('"%s" is not a sequence', relation),
-            DETAIL = 'Only sequences can be bound.',
-            HINT = 'For a table''s column use snowflake_ids.attach.';
-    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', relation),
-            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
-            HINT = 'Ask that role to bind it.';
-    END IF;
-END
-$$;
-
-/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-    terms pg_sequence;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF class.relpersistence = 't' THEN
-        message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It ends with its session.';
-        hint := 'Bind a sequence that stays.';
-    ELSIF class.relpersistence = 'u' THEN
-        message := format('cannot bind unlogged sequence "%s"', sequence);
-        detail := 'A crash would set it back to numbers that were given.';
-        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
-    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
-        message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
-            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
-        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
-    ELSIF terms.seqcycle THEN
-        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
-        detail := 'Ids do not come again.';
-        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
-    END IF;
-END
-$$;
-
-/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
-CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-BEGIN
-    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
-    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
-    IF type <> 'bigint'::regtype THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
-    END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
-    END IF;
-END
-$$;
-
-/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
-CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
-    unlogged boolean, number bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
-        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-            AND d.deptype IN ('a', 'i') LIMIT 1));
-BEGIN
-    IF type_then <> 'bigint'::regtype THEN
-        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
-            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
-        ELSE
-            RAISE NOTICE USING
-                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
-                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
-        END IF;
-    END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
-    END IF;
-END
-$$;
-
-/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
-CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.as_owner(sequence,
-        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
-    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
-END
-$$;
-
-/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
-CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
-    most bigint DEFAULT 9223372036854775807) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    highest bigint := snowflake_ids_internal.highest_number(sequence);
-    following bigint;
-    expression text;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
-    IF highest = 9223372036854775807 THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
-            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
-                sequence);
-    END IF;
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
-    ELSE
-        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
-        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
-        EXECUTE format('SELECT %s', expression) INTO following;
-        IF following <= highest THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind it with kind => ''segment''.';
-        END IF;
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
-END
-$$;
-
-/* Gives a sequence its own numbers back, above all that were given, and above an id. */
-CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    former snowflake_ids.sequence_binding;
-    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
-    number numeric;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
-    PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
-    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
-        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
-    IF number > terms.seqmax THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
-            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
-    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
-        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
-$$;
-
-CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
-    generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    obstacle record;
-    propagation text;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
-    PERFORM snowflake_ids_internal.sequence_check_redirects();
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
-        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
-            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
-    THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
-            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
-            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
-    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('sequence "%s" is already bound', sequence),
-            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
-                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
-                ELSE format('It gives ids of segment tag "%s".', b.tag) END
-                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
-    END IF;
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
-    IF obstacle.message IS NOT NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-    END IF;
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        tag := snowflake_ids_internal.default_tag(sequence);
-        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
-    END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
-    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
-
-CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    propagation text;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not bound', sequence),
-            DETAIL = 'It gives numbers of its own.',
-            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
-    END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
-    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
-    'gives a sequence its own numbers back, above all ids that it gave';
-
-CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
-SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
-       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
-       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
-       CASE WHEN r.readable THEN b.generator END AS generator
-FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
-        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
-        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
-        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
-    END) AS r (readable)
-    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
-    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
-        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
-    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
-    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
-COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
-GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   registry_serve
 --   registry_take_over
 --   snowflake_ids_internal::registry_join
@@ -5065,10 +4955,6 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- requires:
 --   snowflake_ids_internal::registry_identity
 --   snowflake_ids_internal::registry_timeline
---   snowflake_ids_internal::registry_look
---   snowflake_ids_internal::citus_judge
---   snowflake_ids_internal::citus_may_join
---   snowflake_ids_internal::in_transaction_block
 --   registries
 --   series
 --   status_view
@@ -5647,7 +5533,6 @@ $$;
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::stats_reset
 --   snowflake_ids_internal::segment_totals
 --   snowflake_ids_internal::segment_places
 --   snowflake_ids_internal::dense_counts
@@ -5832,63 +5717,2159 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 
 /* <begin connected objects> */
 -- requires:
---   layout_change
---   metrics
---   progress
---   report
+--   snowflake_ids_internal::as_owner
+--   snowflake_ids_internal::is_preloaded
+--   segments
 --   registries
 --   segment_nextval
---   series
---   snowflake_nextval
---   snowflake_uuid
---   status_history_view
---   status_view
---   clock_accept
---   compose_of_layout
---   datacenter_id_of
---   datacenter_id_of_layout
---   datacenter_id_of_text
---   datacenter_id_of_text_and_layout
---   datacenter_id_of_uuid
---   datacenter_id_of_uuid_and_layout
---   decode_json_of
---   decode_json_of_layout
---   decode_of_layout
---   extension_keep
---   interval_of
---   interval_of_layout
---   max_id_of
---   max_id_of_layout
---   min_id_of
---   min_id_of_layout
---   segment_currval
---   segment_nextval_text
---   segment_nextvals
---   sequence_of
---   sequence_of_layout
---   snowflake_compose
---   snowflake_decode
---   snowflake_decode_text
---   snowflake_encode
---   snowflake_lastval
---   snowflake_min_uuid
---   snowflake_nextvals
---   snowflake_nextvals_of_generator
---   snowflake_try_decode_text
---   state_adopt
---   state_reset
---   timestamp_of
---   timestamp_of_layout
---   timestamp_of_text
---   timestamp_of_uuid
---   worker_id_of
---   worker_id_of_layout
---   worker_id_of_text
---   worker_id_of_text_and_layout
---   worker_id_of_uuid
---   worker_id_of_uuid_and_layout
 
-/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
+-- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
+--
+-- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
+-- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
+--
+-- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
+-- of itself that it is immutable) is its owner's, and a superuser may be calling. So
+-- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
+--   have owners of their own;
+-- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
+-- * what was looked at before a lock is looked at again after it, and by oid.
+
+CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
+    tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach');
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
+        RETURN;
+    END IF;
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
+    PERFORM snowflake_ids_internal.check_alone('attach', relation);
+    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
+    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.attach IS
+    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+
+CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    propagation text;
+    highest bigint;
+    most bigint;
+    expression text;
+    former text;
+    identities jsonb;
+    shared regclass;
+BEGIN
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.check_uses(relation, "column", kind);
+    END IF;
+    IF NOT distributed THEN
+        shared := snowflake_ids_internal.shared_sequence(relation, "column");
+        IF shared IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator, sequence);
+            PERFORM snowflake_ids_internal.progress_end('attach');
+            RETURN;
+        END IF;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        SELECT t.tag INTO tag
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
+        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
+            AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag);
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(relation, tag);
+        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
+    END IF;
+    expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    identities := snowflake_ids_internal.former_identities(relation, "column");
+    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
+    propagation := snowflake_ids_internal.propagate_nothing();
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
+    highest := snowflake_ids_internal.highest_id(relation, "column");
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
+        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
+    ELSE
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
+    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
+    -- and before any node gives ids of the tag.
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
+        FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
+            -- One that ends where its type does is widened.
+            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
+    END IF;
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator, identities);
+    ELSIF sequence COLLATE "C" = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
+    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+    PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    distributed boolean;
+    propagation text;
+    expression text;
+    identities jsonb;
+    highest bigint;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach');
+    distributed := snowflake_ids_internal.is_distributed(relation);
+    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
+    expression := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
+            DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
+                ELSE format('Its default is %s.', expression) END,
+            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
+                    s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
+                WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
+                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
+    END IF;
+    identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
+    kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
+    propagation := snowflake_ids_internal.propagate_nothing();
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
+        -- Before the highest id is looked for: from then on no worker takes one.
+        PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
+        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
+    ELSE
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
+        PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
+    IF kind COLLATE "C" = 'none' THEN
+        PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
+    ELSE
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
+        IF kind COLLATE "C" = 'sequence' THEN
+            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
+        ELSE
+            PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
+    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
+    PERFORM snowflake_ids_internal.progress_end('detach');
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.detach IS
+    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_attach
+
+-- Checks of the arguments of attach and detach, and of the column.
+
+-- A default that gives no ids would make each insert fail.
+CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
+            DETAIL = format('%s() needs ids of this server, which it gives only if it loaded the library when it was started.',
+                function),
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+
+DO $$
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE WARNING USING
+            MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
+            DETAIL = 'This server can read ids, and not make them.',
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
+    sequence text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.sequence_check_redirects();
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('snowflake', 'segment') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are snowflake and segment.';
+    ELSIF kind COLLATE "C" = 'snowflake' AND tag IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'snowflake ids have no tag',
+            DETAIL = format('The tag given is "%s".', tag),
+            HINT = 'Leave the tag out, or take kind => ''segment''.';
+    ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'ids of a segment tag have no generator',
+            DETAIL = format('The generator given is "%s".', left(generator, 128)),
+            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
+    ELSIF generator IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.generator_keep(generator);
+    END IF;
+    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'relation and column must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are sequence, identity and none.';
+    END IF;
+END
+$$;
+
+-- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
+-- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
+-- view of a table, gives it away, or puts another below it.
+CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    locked regclass[] := '{}';
+    members regclass[];
+    member regclass;
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    -- An older snapshot would not see the rows that came while we waited for the lock.
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach or detach a column in a %s transaction',
+                current_setting('transaction_isolation')),
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    -- Until there is none below that is not locked.
+    LOOP
+        members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+        EXIT WHEN members <@ locked;
+        FOREACH member IN ARRAY members LOOP
+            CONTINUE WHEN member = ANY (locked);
+            PERFORM snowflake_ids_internal.check_table(member, 'r', 'p', 'f');
+            PERFORM snowflake_ids_internal.lock_relation(member);
+        END LOOP;
+        locked := locked || members;
+    END LOOP;
+    -- While we waited for a lock all of it may have changed.
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
+END
+$$;
+
+-- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
+CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING
+            MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> ALL (kinds) THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a table', relation),
+            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_column pg_attribute;
+    base regtype := snowflake_ids_internal.column_type(relation, attribute);
+BEGIN
+    SELECT * INTO found_column FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+    ELSIF base <> 'bigint'::regtype
+        AND NOT (kind COLLATE "C" = 'segment' AND base IN ('integer'::regtype, 'smallint'::regtype)) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
+            DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
+            HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
+                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
+                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
+                || ' Or attach it with kind => ''segment''.'
+                ELSE 'Attach a column of type bigint.' END;
+    ELSIF found_column.attgenerated <> '' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17 a partition has part in its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'It cannot be dropped from one partition alone.',
+            HINT = 'Attach the partitioned table.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
+        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
+            AND string_to_array(p.privileges, ',') && ARRAY['UPDATE', 'OWNER'])
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.may_take_ids(role oid, tag text) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = $2 COLLATE "C")
+        OR has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
+        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
+            AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
+$$;
+
+-- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
+CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = check_unnamed_tag.tag COLLATE "C")
+        AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
+    THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('segment tag "%s" is not the owner''s to move', left(tag, 128)),
+            DETAIL = format('It exists, and is called as "%s" is, whose owner has no privilege UPDATE on it.', relation),
+            HINT = 'If it is meant, name the tag; else name another one.';
+    END IF;
+END
+$$;
+
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
+-- be seen.
+CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    members regclass[] := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+    most bigint := CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.column_maximum(relation, attribute)
+        ELSE 9223372036854775807 END;
+    other record;
+BEGIN
+    SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
+    FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
+    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND NOT a.atthasdef AND a.attidentity = '' LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
+            DETAIL = format('Its values are those of table %s.', other.of),
+            HINT = 'Attach the column that it refers to.';
+    END IF;
+    SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
+    FROM unnest(members) b, pg_attribute a, pg_attrdef f, pg_depend d, pg_class s
+    WHERE a.attrelid = b AND a.attname = attribute COLLATE "C" AND f.adrelid = b AND f.adnum = a.attnum
+        AND d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+        AND s.relkind = 'S' AND NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('default of column "%s" of relation "%s" is more than a number of a sequence', attribute, other.member),
+            DETAIL = format('It is %s.', other.expression),
+            HINT = 'Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.';
+    END IF;
+    FOR other IN
+        SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
+            snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
+        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
+            JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
+            JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
+        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
+            AND snowflake_ids_internal.base_type(a.atttypid) IN ('smallint'::regtype, 'integer'::regtype)
+        ORDER BY 1, 2
+    LOOP
+        CONTINUE WHEN other.most >= most;
+        IF kind COLLATE "C" = 'snowflake' THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" refers to the column, and cannot hold its ids', other.attribute, other.relation),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
+        END IF;
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
+            HINT = 'Widen it before ids come so far.';
+    END LOOP;
+    FOR other IN
+        SELECT c.conname, c.conrelid::regclass AS relation, pg_get_constraintdef(c.oid) AS definition
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
+        WHERE c.contype = 'c' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND c.coninhcount = 0
+        ORDER BY 2, 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
+            DETAIL = left(other.definition, 1000);
+    END LOOP;
+    FOR other IN
+        SELECT c.conname, c.contypid::regtype AS domain, pg_get_constraintdef(c.oid) AS definition
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
+        WHERE c.contype = 'c' ORDER BY 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('constraint "%s" of domain %s checks the ids to come', other.conname, other.domain),
+            DETAIL = left(other.definition, 1000);
+    END LOOP;
+    FOR other IN
+        SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
+        FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
+            JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
+        -- For each row, before an INSERT.
+        WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
+        ORDER BY 2, 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" has no default, and may be filled by trigger "%s"', attribute, other.relation,
+                other.tgname),
+            DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
+            HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
+                left(kind, 128));
+    END LOOP;
+    IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
+            WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
+        AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
+    THEN
+        RAISE NOTICE USING
+            MESSAGE = format('relation "%s" has partitions by ranges of the column, and none for all ids to come', relation),
+            HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest is %s, the end of %s.', highest,
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
+            HINT = 'Give the rows at the end of the range other ids first.';
+    END IF;
+END
+$$;
+
+-- Fails where a default's next id is not above the ids of a column.
+CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    following bigint;
+BEGIN
+    EXECUTE format('SELECT %s', expression) INTO following;
+    IF following <= highest THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
+            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+            HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
+                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
+                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
+    END IF;
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_checks
+
+-- Properties of a column.
+
+-- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
+CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE tree(relid, depth) AS (
+        SELECT relation::oid, 0
+        UNION -- each once a level: there may be more ways down to a table than can be counted
+        SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
+    )
+    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
+$$;
+
+-- The type that a domain is of; else the type itself.
+CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE types (type, depth) AS (
+        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
+    )
+    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE $1 WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.column_type(relation regclass, attribute name) RETURNS regtype
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.base_type(a.atttypid)
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
+$$;
+
+-- Those that the column owns, as an identity's or a serial's, or that its default names; of those below it, too. owner: the table whose
+-- column owns it.
+CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
+RETURNS TABLE (sequence regclass, owner regclass)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH columns AS (
+        SELECT a.attrelid, a.attnum
+        FROM snowflake_ids_internal.table_and_below(relation) t
+            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
+    ), linked AS (
+        SELECT d.objid AS relid, c.attrelid AS owner
+        FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+        UNION ALL
+        SELECT d.refobjid, NULL
+        FROM columns c JOIN pg_attrdef f ON f.adrelid = c.attrelid AND f.adnum = c.attnum
+            JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+        WHERE d.refclassid = 'pg_class'::regclass
+    )
+    SELECT s.oid::regclass, max(l.owner)::regclass
+    FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
+    GROUP BY s.oid
+$$;
+
+-- Of temporary tables too: their regclass reads without a schema.
+CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
+$$;
+
+-- As they are, or were before their sequences were bound. By the oid of the table: a for ALWAYS, d for BY DEFAULT.
+CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned record;
+    identity "char";
+    identities jsonb := '{}';
+BEGIN
+    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
+    LOOP
+        identity := owned.attidentity;
+        IF identity = '' THEN
+            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
+        END IF;
+        IF identity IN ('a', 'd') THEN
+            identities := identities || jsonb_build_object(owned.owner::oid, identity);
+        END IF;
+    END LOOP;
+    RETURN identities;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.objid::regclass
+    FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
+        AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+$$;
+
+-- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
+CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
+    OUT is_called boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',
+        s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
+        CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
+    INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
+    SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
+END
+$$;
+
+-- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+BEGIN
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
+        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
+    IF FOUND THEN
+        IF bound.tag IS NULL THEN
+            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
+        ELSE
+            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
+                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+                -- Which ids it gave is not known any more.
+                RAISE undefined_object USING
+                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
+                    HINT = format('Create it again above all ids that are in use: '
+                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            END IF;
+            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+        END IF;
+        RETURN greatest(highest, bound.last_number);
+    END IF;
+    SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
+        WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
+        ELSE c.last_value END
+    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
+    WHERE s.seqrelid = sequence;
+    RETURN highest;
+END
+$$;
+
+-- As far as this database was given ids.
+CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag COLLATE "C");
+    END IF;
+    RETURN snowflake_ids.segment_raise(tag, 0);
+END
+$$;
+
+-- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
+CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
+    member regclass;
+    looked_at bigint := 0;
+    stored bigint;
+    numbered bigint;
+    tagged bigint;
+BEGIN
+    FOREACH member IN ARRAY members LOOP
+        PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
+        BEGIN
+            stored := greatest(stored,
+                snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
+        EXCEPTION WHEN undefined_function THEN
+            -- What an index computes is planned with it.
+            RAISE undefined_function USING
+                MESSAGE = SQLERRM,
+                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
+                    (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
+                     WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
+                HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
+        END;
+        looked_at := looked_at + 1;
+    END LOOP;
+    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
+    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
+    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
+    FROM (SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_class c ON c.oid = b) tags
+    -- Any role may name a tag in a default. How far another's is, is not told.
+    WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(relowner, t);
+    RETURN greatest(stored, numbered, tagged, 0);
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_defaults
+
+-- Changes that attach and detach make.
+
+-- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known snowflake_ids.segment;
+    widest bigint;
+BEGIN
+    -- Asked twice: they may be given up until it is seen to that they stay.
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
+            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
+    -- A limit that is a narrower type's was set here, when the column was of that type.
+    IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
+        SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
+        FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
+        IF widest > known.max_value THEN
+            PERFORM snowflake_ids.segment_alter(tag, max_value => widest);
+            known.max_value := widest;
+        END IF;
+    END IF;
+    IF known.tag IS NULL AND highest >= most THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
+            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+    ELSIF known.tag IS NULL THEN
+        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        PERFORM snowflake_ids.segment_create(tag, max_value => most);
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
+            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
+            ON CONFLICT DO NOTHING;
+        END IF;
+    ELSIF known.reset IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
+            DETAIL = 'A column''s ids would come again.',
+            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+    ELSIF known.max_value <= highest THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
+            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSIF known.max_value > most THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
+                tag, most);
+    ELSE
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+    END IF;
+END
+$$;
+
+-- Of partitions and children too: rows inserted into one directly get its own default.
+CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+BEGIN
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', member, attribute, change));
+    END LOOP;
+END
+$$;
+
+-- An identity's sequence goes with it. To keep it is to make another of the same name and course.
+CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    sequence regclass;
+    sequence_name text;
+    course record;
+    rights aclitem[];
+    described text;
+    made regclass;
+BEGIN
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
+        sequence := snowflake_ids_internal.identity_sequence(member, attribute);
+        CONTINUE WHEN sequence IS NULL;
+        sequence_name := snowflake_ids_internal.qualified_name(sequence);
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = sequence;
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
+        IF keep_sequence THEN
+            made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
+            PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
+            PERFORM snowflake_ids_internal.set_rights(made, rights, described);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
+CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
+RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    column_name text := format('%s.%I', snowflake_ids_internal.qualified_name(relation), attribute);
+    made regclass;
+BEGIN
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        RETURN snowflake_ids_internal.create_sequence_for(relation,
+            format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
+    END IF;
+    -- Citus refuses that, and has nothing against the two one after the other.
+    made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
+    PERFORM snowflake_ids_internal.as_owner(made,
+        format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
+    RETURN made;
+END
+$$;
+
+-- Its owner grants them: what others granted becomes the owner's grant.
+CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    has aclitem[];
+    as_made aclitem[];
+    a record;
+BEGIN
+    IF octet_length(described) <= 8000 THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described));
+    END IF;
+    SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
+    FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
+    rights := coalesce(rights, as_made);
+    IF has @> rights AND rights @> has THEN
+        RETURN;
+    END IF;
+    FOR a IN SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
+        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee
+    LOOP
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role));
+    END LOOP;
+    FOR a IN SELECT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, e.privilege_type, e.is_grantable
+        FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL
+    LOOP
+        PERFORM snowflake_ids_internal.as_owner(sequence,
+            format('GRANT %s %sTO %s%s', a.privilege_type, on_sequence, a.role, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END));
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.as_owner(sequence,
+        format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
+$$;
+
+-- Those that others use stay.
+CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    users text;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
+    LOOP
+        BEGIN
+            PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
+            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
+        END;
+    END LOOP;
+END
+$$;
+
+-- Those whose defaults name it. One that is narrower than the attached column would fail at the first id it cannot hold.
+CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other record;
+BEGIN
+    FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
+        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                    other.other_attribute, other.other, sequence),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = 'Widen that column first.';
+        END IF;
+        PERFORM snowflake_ids_internal.tell_other_of_sequence(sequence, other.other, other.other_attribute);
+    END LOOP;
+END
+$$;
+
+-- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
+CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
+    generator text, identities jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    owner regclass;
+    obstacle record;
+    former record;
+    drops boolean := false;
+BEGIN
+    FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(owned);
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
+        IF obstacle.message IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
+                snowflake_ids_internal.column_maximum(relation, attribute));
+            PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
+                identities ->> owner::oid::text);
+        ELSE
+            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
+                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+
+-- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
+CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    stored bigint;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
+            AND snowflake_ids_internal.highest_number(s.sequence) = 9223372036854775807
+    LOOP
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+        CONTINUE WHEN terms.seqincrement < 0;
+        SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
+        FROM snowflake_ids_internal.table_and_below(relation) b;
+        CONTINUE WHEN stored = terms.seqmax;
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
+            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence, and a dump of the table alone restores one.';
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
+            coalesce(stored >= terms.seqstart, false));
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(s.sequence)
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_unbind(owned, highest);
+    END LOOP;
+END
+$$;
+
+-- A table below that has a sequence of its own takes its default from that.
+CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
+    member regclass;
+    own regclass;
+BEGIN
+    IF sequence IS NULL THEN
+        sequence := snowflake_ids_internal.create_sequence(relation, attribute,
+            snowflake_ids_internal.free_sequence_name(relation, attribute), '');
+    END IF;
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        own := coalesce(snowflake_ids_internal.kept_sequence(member, attribute, highest), sequence);
+        PERFORM snowflake_ids_internal.advance_sequence(own, highest);
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)', member, attribute, own::oid));
+    END LOOP;
+END
+$$;
+
+-- From below: what goes with the sequence of a table goes with those of the tables below it, too.
+CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    identity text;
+BEGIN
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    FOR member, identity IN
+        SELECT b, coalesce(identities ->> b::oid::text, 'd')
+        FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
+        WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
+    LOOP
+        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, identity = 'a');
+    END LOOP;
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
+    sequence regclass;
+    course record;
+    rights aclitem[];
+    described text;
+BEGIN
+    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
+                attribute, relation),
+            HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
+    END IF;
+    IF kept IS NULL THEN
+        SELECT NULL AS options INTO course;
+    ELSE
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
+        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || course.options || ')');
+    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+    IF sequence IS NULL THEN
+        RAISE object_in_use USING
+            MESSAGE = format('the schema of relation "%s" was renamed meanwhile', relation),
+            HINT = 'Try again.';
+    ELSIF kept IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        PERFORM snowflake_ids_internal.set_rights(sequence, rights, described);
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+END
+$$;
+
+-- The sequence that a column owns; null where it has none. Of the column's type where its own does not hold the numbers to come: a
+-- serial of integer whose column was widened leaves a sequence that ends where integers do.
+CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
+    type regtype := snowflake_ids_internal.column_type(relation, attribute);
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, type))
+    FROM pg_sequence s
+    WHERE s.seqrelid = kept AND s.seqtypid <> type AND highest >= snowflake_ids_internal.type_maximum(s.seqtypid);
+    RETURN kept;
+END
+$$;
+
+-- As serial names them: cut to fit, and numbered when the name is taken.
+CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    longest int := current_setting('max_identifier_length');
+    schema_name name;
+    stem text;
+    suffix text := '_seq';
+    taken int := 0;
+BEGIN
+    SELECT n.nspname, c.relname || '_' || attribute INTO schema_name, stem
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    LOOP
+        WHILE octet_length(stem || suffix) > longest LOOP
+            stem := left(stem, -1);
+        END LOOP;
+        EXIT WHEN to_regclass(format('%I.%I', schema_name, stem || suffix)) IS NULL;
+        taken := taken + 1;
+        suffix := '_seq' || taken;
+    END LOOP;
+    RETURN format('%I.%I', schema_name, stem || suffix);
+END
+$$;
+
+-- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
+-- down is on the other side of our ids.
+CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    terms pg_sequence;
+    following numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = sequence;
+    IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
+        following := terms.seqstart
+            + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
+        PERFORM snowflake_ids_internal.set_sequence(sequence, following::bigint, false);
+    END IF;
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_columns
+
+-- Our defaults, written as Postgres writes them back, so that they can be recognised.
+
+-- Qualified with the extension's schema where defaults are.
+CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+        || kind || '_nextval'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
+$$;
+
+-- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
+CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
+$$;
+
+-- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
+-- could have the same tag.
+CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
+        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
+        ELSE f || '()' END
+    FROM snowflake_ids_internal.function_of(kind) f
+$$;
+
+-- snowflake, segment, or null. Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of
+-- our ids.
+CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        ELSE (SELECT kind
+            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
+                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
+            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
+                -- One literal: quotes within it are doubled.
+                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
+$$;
+
+-- By their default, whether there is such a tag or not. What depends on a function has an index.
+CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.adrelid::regclass, a.attname
+    FROM pg_depend p
+    JOIN pg_attrdef d ON d.oid = p.objid
+    JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
+        AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+$$;
+
+-- A table has rows where its file has pages: to see that takes no right to read them.
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
+    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
+    ORDER BY 1 LIMIT 1
+$$;
+
+-- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
+        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_changes
+
+-- A sequence that a column does not have for itself: others take numbers of it, too. It is bound, and the columns keep their defaults,
+-- so that all of them, nextval by name and the functions that call it draw from the same ids.
+
+-- Columns outside of a tree of tables that take numbers of a sequence by default, or own it, and the highest number that they hold.
+CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH named (relation, number) AS (
+        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
+        UNION
+        SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+            AND d.refobjsubid > 0
+    ), used AS (
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, snowflake_ids_internal.base_type(a.atttypid) AS type
+        FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
+            JOIN pg_class c ON c.oid = n.relation
+        WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
+            -- Any role may name a sequence in a default, by its oid.
+            AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
+    )
+    SELECT u.relation, u.attribute, u.type, snowflake_ids_internal.type_maximum(u.type)
+    FROM used u
+    ORDER BY 4, u.relation::text, u.attribute
+$$;
+
+-- As the server writes a default of nextval.
+CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
+$$;
+
+-- The sequence of a column's default, where the column does not have it for itself. One that is bound already has its terms; of one
+-- that no column owns, others may call nextval by its name.
+CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
+    WHERE snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of($1, $2), s.sequence)
+        AND (s.owner IS NULL OR snowflake_ids_internal.sequence_is_bound(s.sequence)
+            OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+    most bigint;
+    obstacle record;
+    other record;
+    former record;
+    holders text;
+BEGIN
+    IF sequence COLLATE "C" <> 'redirect' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'Numbers of its own would come beside the column''s ids.',
+            HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
+    END IF;
+    FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, other.member, shared),
+                DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.',
+                    attribute, relation),
+                HINT = 'Give it the same default before, or drop its default.';
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    PERFORM snowflake_ids_internal.lock_relation(shared);
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence "%s" is not the table owner''s to bind', shared),
+            DETAIL = format('Column "%s" of relation "%s" takes numbers of it, and others do.', attribute, relation),
+            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
+    END IF;
+    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
+    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
+    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
+        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is bound otherwise', shared),
+            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
+                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
+                ELSE 'It gives snowflake ids.' END,
+            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+    END IF;
+    IF kind COLLATE "C" = 'snowflake' THEN
+        PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute);
+    ELSE
+        FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) LOOP
+            PERFORM snowflake_ids_internal.tell_other_of_sequence(shared, other.other, other.other_attribute);
+        END LOOP;
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    highest := snowflake_ids_internal.highest_id(relation, attribute);
+    IF bound.sequence IS NULL THEN
+        -- Its columns say where it ends then.
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
+        IF obstacle.message IS NOT NULL THEN
+            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+        END IF;
+        PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+            tag := snowflake_ids_internal.default_tag(shared);
+            PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
+        END IF;
+        PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
+        PERFORM snowflake_ids_internal.sequence_remember(shared, former.type, former.cycles, former.unlogged, NULL);
+    ELSIF bound.tag IS NOT NULL THEN
+        tag := bound.tag;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));
+    ELSE
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest,
+            snowflake_ids_internal.id_default(kind, NULL, generator));
+    END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
+        DETAIL = 'The column does not have it for itself.';
+    SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
+    FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
+        AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
+    IF holders IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, left(tag, 128)),
+            DETAIL = format('The tag is restricted. These roles have rights on the sequence: %s.', holders),
+            HINT = 'Grant them USAGE with snowflake_ids.segment_grant.';
+    END IF;
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_shared
+
+-- Notices for the user.
+
+-- Of defaults that are neither ours nor of a sequence that the column owns.
+CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    old text;
+BEGIN
+    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+    LOOP
+        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
+            IF old <> expression COLLATE "C" THEN
+                PERFORM snowflake_ids_internal.tell_tag_stays(old);
+            END IF;
+        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
+            RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+BEGIN
+    IF tag IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('segment tag "%s" stays', tag),
+            HINT = format('Where nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
+    highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
+            DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+    END IF;
+END
+$$;
+
+-- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
+CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+        WHERE a.attidentity = '');
+BEGIN
+    IF without IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            DETAIL = format('Rows inserted into them directly need one: %s.', without),
+            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+    END IF;
+END
+$$;
+
+-- They ask the registry when they need ids; what they have until then is theirs.
+CREATE FUNCTION snowflake_ids_internal.tell_other_servers(tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest > 0 THEN
+        RAISE NOTICE USING
+            MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
+            DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+            HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
+    END IF;
+END
+$$;
+
+-- By a name that was made up, that is: a caller that names a tag means it.
+CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+    other_attribute name;
+    expression text := snowflake_ids_internal.id_default('segment', tag);
+BEGIN
+    SELECT d.adrelid, a.attname INTO other, other_attribute
+    FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
+            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
+        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
+    ORDER BY d.adrelid, d.adnum LIMIT 1;
+    IF FOUND THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
+                attribute, relation, other_attribute, other),
+            HINT = 'For ids of its own, attach it with a tag of another name.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.tell_other_of_sequence(sequence regclass, other regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = format('column "%s" of relation "%s" gets ids, too', attribute, other),
+        DETAIL = format('It takes them from sequence "%s".', sequence);
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_notices
+--   citus
+
+-- Tables of a Citus cluster. Each node has such a table, without its rows, and evaluates its defaults by itself. So what is
+-- changed is changed on each: Citus would pass it on, but refuses it for distribution columns and identities. Here it is
+-- kept from that, and the same is done on the workers, each in a transaction of its own.
+--
+-- Sequences of such a table count from group << 48 on a worker, so that no two nodes give the same number. A node's own numbers
+-- are those of that range; the coordinator's are those below 1 << 48.
+
+CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_one boolean := false;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition AS p WHERE p.logicalrelid = $1)'
+        INTO found_one USING relation;
+    END IF;
+    RETURN found_one;
+END
+$$;
+
+-- 0 on the coordinator, and without Citus.
+CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number int;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
+        EXECUTE 'SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g' INTO number;
+    END IF;
+    RETURN coalesce(number, 0);
+END
+$$;
+
+-- Numbers of a group are above first, and up to last.
+CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_coordinator(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    coordinator text;
+BEGIN
+    IF snowflake_ids_internal.node_group() = 0 OR NOT snowflake_ids_internal.is_distributed(relation) THEN
+        RETURN;
+    END IF;
+    EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n WHERE n.groupid = 0
+        ORDER BY n.nodeid LIMIT 1' INTO coordinator;
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('table "%s" is a distributed table, and this node is a worker', relation),
+        DETAIL = 'Its columns are attached and detached on all nodes, from the coordinator.',
+        HINT = format('Connect to the coordinator%s, and call the function there.', coalesce(', at ' || coordinator, ''));
+END
+$$;
+
+-- The setting is the transaction's. What it was is given back, for the end.
+CREATE FUNCTION snowflake_ids_internal.propagate(setting text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    former text := coalesce(nullif(current_setting('citus.enable_ddl_propagation', true), ''), 'on');
+BEGIN
+    PERFORM set_config('citus.enable_ddl_propagation', setting, true);
+    RETURN former;
+END
+$$;
+
+-- A sequence stays one of the cluster when its table is none any more, and Citus refuses to alter it.
+CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
+$$;
+
+-- The registries that ids come from, or this database where it is one itself: the same on all nodes.
+CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
+        snowflake_ids_internal.registry_identity())
+$$;
+
+-- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and have
+-- given some that are not stored: where these may be in the range that the new ids begin in, there has to be room for them.
+CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
+        WHEN snowflake_ids_internal.kind_of_default(former) COLLATE "C" = 'snowflake'
+            THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
+        ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
+$$;
+
+/* On the coordinator. */
+
+-- Checks on all nodes beforehand: nothing is changed where one is not fit.
+CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
+    highest bigint, expression text, identity boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.check_worker(%L, %L, %L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, generator,
+        (SELECT g.layout FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C"),
+        current_setting('snowflake_ids.layout'), snowflake_ids_internal.registries_in_use(), highest, expression, identity));
+END
+$$;
+
+-- Workers commit by themselves: what is rolled back here would leave them as they are then.
+CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
+            DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
+            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
+    END IF;
+END
+$$;
+
+-- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+CREATE FUNCTION snowflake_ids_internal.check_tag_stays(relation regclass, attribute name, tag text, former text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known text := snowflake_ids_internal.tag_of_default(former);
+BEGIN
+    IF tag <> known COLLATE "C" THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', attribute, relation, known),
+            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, attribute);
+    END IF;
+END
+$$;
+
+-- In a session of its own, whose transaction has ended when workers are told: the tag, and what the coordinator gives, stay
+-- whatever happens then.
+CREATE FUNCTION snowflake_ids_internal.attach_coordinator(relation regclass, attribute name, kind text, tag text,
+    sequence text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
+BEGIN
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+    END IF;
+END
+$$;
+
+-- Gives what failed, in JSON: Citus passes nothing on but an error's message.
+CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true);
+    PERFORM snowflake_ids_internal.attach_here(relation_name::regclass, attribute, kind, tag, sequence, generator);
+    RETURN '';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN jsonb_build_object('code', SQLSTATE, 'message', message, 'detail', coalesce(detail, ''), 'hint', coalesce(hint, ''));
+END
+$$;
+
+-- One who waits for a table holds up those who come after.
+CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+    END IF;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+
+-- Workers go on with their own numbers above those that are in the column.
+CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence_name text := coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
+        snowflake_ids_internal.free_sequence_name(relation, attribute));
+BEGIN
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, sequence_name,
+        snowflake_ids_internal.reached_by_groups(relation, attribute, expression),
+        snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+
+-- The highest id of a column in the range of each group of workers.
+CREATE FUNCTION snowflake_ids_internal.reached_by_groups(relation regclass, attribute name, expression text) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
+    node_group int;
+    numbers record;
+    of_groups jsonb := '{}';
+BEGIN
+    FOR node_group IN EXECUTE 'SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0' LOOP
+        SELECT * INTO numbers FROM snowflake_ids_internal.numbers_of_group(node_group);
+        of_groups := of_groups || jsonb_build_object(node_group, greatest(
+            snowflake_ids_internal.highest_stored(relation, attribute, numbers.first, numbers.last),
+            CASE WHEN tagged > numbers.first AND tagged <= numbers.last THEN tagged END));
+    END LOOP;
+    RETURN of_groups;
+END
+$$;
+
+-- Above the first and up to the second.
+CREATE FUNCTION snowflake_ids_internal.highest_stored(relation regclass, attribute name, above bigint, up_to bigint) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s AND %1$I <= %4$s',
+        attribute, b, above::text || '::bigint', up_to::text || '::bigint')))
+    FROM snowflake_ids_internal.table_and_below(relation) b
+$$;
+
+-- Of the coordinator's own numbers. Called when no worker gives ids of the column's tag any more.
+CREATE FUNCTION snowflake_ids_internal.highest_own_id(relation regclass, attribute name, expression text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last bigint := (SELECT n.last FROM snowflake_ids_internal.numbers_of_group(0) n);
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
+BEGIN
+    RETURN greatest(snowflake_ids_internal.highest_stored(relation, attribute, 0, last), CASE WHEN tagged <= last THEN tagged END, 0);
+END
+$$;
+
+/* On a worker, and where it says so on the coordinator, too. */
+
+CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
+    generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass := relation_name;
+    here text;
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
+    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
+    END IF;
+    IF kind IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
+    PERFORM snowflake_ids_internal.check_registered();
+    here := snowflake_ids_internal.registries_in_use();
+    IF here <> registries COLLATE "C" THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
+    ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
+                current_setting('snowflake_ids.layout'), layout);
+    ELSIF generator IS NOT NULL THEN
+        SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
+        IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
+                    generator_layout);
+        END IF;
+    END IF;
+    IF kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    relation regclass := relation_name;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.discard_received(tag);
+    END IF;
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
+    ELSIF sequence COLLATE "C" = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
+    reached jsonb, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    relation regclass := relation_name;
+    node_group int := snowflake_ids_internal.node_group();
+    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
+    highest bigint := (reached ->> node_group::text)::bigint;
+    is_wide boolean := snowflake_ids_internal.column_type(relation, attribute) = 'bigint'::regtype;
+    options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
+        ELSE '' END;
+    sequence regclass;
+    course record;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
+    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
+        highest := least(highest + (1::bigint << 36), numbers.last);
+    END IF;
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
+    -- Where it was detached before, and the coordinator was not.
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    IF kind COLLATE "C" = 'none' THEN
+        RETURN;
+    END IF;
+    sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
+    -- Of the name that it has on the coordinator, but the column's no more.
+    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
+        sequence := sequence_name::regclass;
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
+            snowflake_ids_internal.qualified_name(relation), attribute));
+    END IF;
+    -- One that was of a narrower type would count where other nodes count.
+    IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        sequence := NULL;
+    END IF;
+    IF kind COLLATE "C" = 'sequence' THEN
+        IF sequence IS NULL THEN
+            sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
+        END IF;
+        -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+        PERFORM snowflake_ids_internal.set_default(relation, attribute,
+            format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
+    ELSE
+        SELECT options AS options, NULL::bigint AS last_value, NULL::boolean AS is_called INTO course;
+        IF sequence IS NOT NULL THEN
+            SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+            PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        END IF;
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY (%s)', relation, attribute,
+            course.options);
+        sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+        IF course.last_value IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+END
+$$;
+
+-- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
+CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
+    PERFORM snowflake_ids.segment_discard(tag);
+END
+$$;
+
+-- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
+CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    reached bigint;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
+        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
+        IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
+            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
+            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
+        ELSE
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+
+-- Also on the coordinator. Sequences go back into the node's own range, above an id that is in it.
+CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    numbers record := snowflake_ids_internal.numbers_of_group(snowflake_ids_internal.node_group());
+    bound snowflake_ids.sequence_binding;
+    terms pg_sequence;
+    reached bigint;
+    number numeric;
+BEGIN
+    FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
+        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
+        reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
+        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
+        number := terms.seqstart;
+        IF reached IS NOT NULL THEN
+            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
+                + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+        END IF;
+        IF number > least(terms.seqmax, numbers.last + 1) THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('sequence "%s" ends before the ids that the column has', bound.sequence),
+                DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
+        END IF;
+        PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);
+    END LOOP;
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- finalize
+/* Every role may call functions that check the caller's rights themselves, and those that only tell. The rest is for the
+   extension's owner, a superuser; it may grant it. */
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
+    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
+    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
+    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
+    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
+    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
+    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.check_preloaded,
+    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
+    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
+    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
+    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
+    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
+    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
+    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
+    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
+    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
+    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
+    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
+    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
+    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
+    snowflake_ids_internal.timeline
+TO PUBLIC;
+
+/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
+   caller's rights, or with those of a table's owner that the caller could become. */
+CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object, o.privileges
+    FROM (VALUES
+        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
+        ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
+            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
+                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
+                'check_workers', 'citus_run', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
+                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
+                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
+                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
+                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
+                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
+                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
+                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
+                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
+                'tell_other_servers', 'tell_shared_tag', 'attach_shared', 'is_default_of', 'others_of_sequence', 'shared_sequence', 'tell_other_of_sequence', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
+            'snowflake_ids.layout_change', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
+            'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
+        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
+        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
+        -- To restore the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+    ) AS o (of_part, object, privileges)
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'The parts are tags, generators, series, registry and state.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object_name text;
+    object_privileges text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
+        RAISE EXCEPTION 'cannot grant administration to public' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is for roles that are trusted with it.',
+            HINT = 'Name a role.';
+    END IF;
+    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        ORDER BY o.object LIKE 'SCHEMA %'
+    LOOP
+        CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
+            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
+                'snowflake_ids.state_reset']::regproc[]) AS f);
+        EXECUTE format(statement, object_privileges, object_name, role);
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_grant IS
+    'has a role administer a part of the extension: tags, generators, series, registry or state';
+
+CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
+    'takes a part of the administration of the extension away from a role';
+
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
+    snowflake_ids_internal.administration_change(text, text, name),
+    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
+
+/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
+   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
+DO $$
+DECLARE
+    owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
+        ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
+BEGIN
+    PERFORM snowflake_ids.administration_grant('tags', owner);
+    PERFORM snowflake_ids.administration_grant('generators', owner);
+    PERFORM snowflake_ids.administration_grant('series', owner);
+    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received, '
+        'snowflake_ids.sequence_binding TO %I', owner);
+END
+$$;
+
+/* It tells where nodes are. */
+GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
+
+COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
+COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
+
+/* Comments of what is written in Rust, and of the columns of views, as psql's \df+ and \d+ show them; docs/reference is made of them. */
 COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
@@ -5936,6 +7917,15 @@ COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
 COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
 
 COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
 COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
@@ -5945,6 +7935,16 @@ COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
 COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
 COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
     'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS 'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'whether the current role has a privilege on a series; of several, any';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS
+    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
 COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
 COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
     'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
@@ -6087,2338 +8087,6 @@ COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fe
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::lock_relation
---   snowflake_ids_internal::as_owner
---   snowflake_ids_internal::create_sequence_for
---   snowflake_ids_internal::sequence_position
---   snowflake_ids_internal::tag_of_default
---   snowflake_ids_internal::is_preloaded
---   progress
---   segments
---   registries
---   segment_nextval
-
--- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
---
--- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
--- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
---
--- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
--- of itself that it is immutable) is its owner's, and a superuser may be calling. So
--- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
---   have owners of their own;
--- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
--- * what was looked at before a lock is looked at again after it, and by oid.
-
-CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
-    tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('attach');
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
-    PERFORM snowflake_ids_internal.check_coordinator(relation);
-    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
-        PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
-        RETURN;
-    END IF;
-    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
-    PERFORM snowflake_ids_internal.check_alone('attach', relation);
-    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
-    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
-    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
-    PERFORM snowflake_ids_internal.progress_end('attach');
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
-
-CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
-    generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-DECLARE
-    distributed boolean := snowflake_ids_internal.is_distributed(relation);
-    propagation text;
-    highest bigint;
-    most bigint;
-    expression text;
-    former text;
-    identities jsonb;
-    shared regclass;
-BEGIN
-    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
-    PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
-    former := snowflake_ids_internal.default_of(relation, "column");
-    IF snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.check_uses(relation, "column", kind);
-    END IF;
-    IF NOT distributed THEN
-        shared := snowflake_ids_internal.shared_sequence(relation, "column");
-        IF shared IS NOT NULL THEN
-            PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator, sequence);
-            PERFORM snowflake_ids_internal.progress_end('attach');
-            RETURN;
-        END IF;
-    END IF;
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
-        SELECT t.tag INTO tag
-        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
-        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
-            AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag);
-    END IF;
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        tag := snowflake_ids_internal.default_tag(relation);
-        PERFORM snowflake_ids_internal.check_unnamed_tag(relation, tag);
-        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
-    END IF;
-    expression := snowflake_ids_internal.id_default(kind, tag, generator);
-    identities := snowflake_ids_internal.former_identities(relation, "column");
-    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
-    propagation := snowflake_ids_internal.propagate_nothing();
-    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
-    PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
-    highest := snowflake_ids_internal.highest_id(relation, "column");
-    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
-    END IF;
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
-            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
-        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
-        PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
-    ELSE
-        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
-        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
-    END IF;
-    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
-    PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
-    -- and before any node gives ids of the tag.
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
-        FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
-        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
-            -- One that ends where its type does is widened.
-            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
-    END IF;
-    IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator, identities);
-    ELSIF sequence COLLATE "C" = 'drop' THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
-    END IF;
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
-    PERFORM snowflake_ids_internal.progress_end('attach');
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
-
-CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-DECLARE
-    distributed boolean;
-    propagation text;
-    expression text;
-    identities jsonb;
-    highest bigint;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.check_manages_tags('detach');
-    distributed := snowflake_ids_internal.is_distributed(relation);
-    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
-    PERFORM snowflake_ids_internal.check_coordinator(relation);
-    PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
-    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
-    PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
-    expression := snowflake_ids_internal.default_of(relation, "column");
-    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
-            DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
-                ELSE format('Its default is %s.', expression) END,
-            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
-                    s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
-                WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
-                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
-    END IF;
-    identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
-    kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
-    propagation := snowflake_ids_internal.propagate_nothing();
-    IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
-        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
-        -- Before the highest id is looked for: from then on no worker takes one.
-        PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
-        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
-        PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
-    ELSE
-        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
-        PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
-        highest := snowflake_ids_internal.highest_id(relation, "column");
-        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
-    END IF;
-    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
-    IF kind COLLATE "C" = 'none' THEN
-        PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
-    ELSE
-        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
-        IF kind COLLATE "C" = 'sequence' THEN
-            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
-        ELSE
-            PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
-        END IF;
-    END IF;
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
-    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
-    PERFORM snowflake_ids_internal.progress_end('detach');
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.detach IS
-    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_attach
-
--- What attach and detach may be asked for.
-
--- A default that gives no ids would make each insert fail.
-CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT snowflake_ids_internal.is_preloaded() THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
-            DETAIL = format('%s() needs ids of this server, which it gives only if it loaded the library when it was started.',
-                function),
-            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_preloaded IS 'fails where this server gives no ids';
-
-DO $$
-BEGIN
-    IF NOT snowflake_ids_internal.is_preloaded() THEN
-        RAISE WARNING USING
-            MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
-            DETAIL = 'This server can read ids, and not make them.',
-            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
-    sequence text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column, kind and sequence must not be null';
-    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
-            HINT = 'Known values are redirect, keep and drop.';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.sequence_check_redirects();
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
-
-CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF kind IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
-    ELSIF kind COLLATE "C" NOT IN ('snowflake', 'segment') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
-            HINT = 'Known kinds are snowflake and segment.';
-    ELSIF kind COLLATE "C" = 'snowflake' AND tag IS NOT NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'snowflake ids have no tag',
-            DETAIL = format('The tag given is "%s".', tag),
-            HINT = 'Leave the tag out, or take kind => ''segment''.';
-    ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'ids of a segment tag have no generator',
-            DETAIL = format('The generator given is "%s".', left(generator, 128)),
-            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
-    ELSIF generator IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.generator_keep(generator);
-    END IF;
-    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_kind IS 'fails where the kind of ids is not right';
-
-CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF relation IS NULL OR attribute IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'relation and column must not be null';
-    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
-            HINT = 'Known kinds are sequence, identity and none.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
-
--- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
--- view of a table, gives it away, or puts another below it.
-CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    locked regclass[] := '{}';
-    members regclass[];
-    member regclass;
-BEGIN
-    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    -- An older snapshot would not see the rows that came while we waited for the lock.
-    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach or detach a column in a %s transaction',
-                current_setting('transaction_isolation')),
-            HINT = 'Use a transaction of isolation level read committed.';
-    END IF;
-    -- Until there is none below that is not locked.
-    LOOP
-        members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
-        EXIT WHEN members <@ locked;
-        FOREACH member IN ARRAY members LOOP
-            CONTINUE WHEN member = ANY (locked);
-            PERFORM snowflake_ids_internal.check_table(member, 'r', 'p', 'f');
-            PERFORM snowflake_ids_internal.lock_relation(member);
-        END LOOP;
-        locked := locked || members;
-    END LOOP;
-    -- While we waited for a lock all of it may have changed.
-    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
-    'locks a table and all below it against reading and writing until the transaction ends';
-
--- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
-CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-BEGIN
-    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING
-            MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind <> ALL (kinds) THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('"%s" is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
-    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', relation);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_table IS
-    'fails unless this is a table of the caller''s, and of one of these kinds';
-
-CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    found_column pg_attribute;
-    base regtype := snowflake_ids_internal.column_type(relation, attribute);
-BEGIN
-    SELECT * INTO found_column FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING
-            MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    ELSIF base <> 'bigint'::regtype
-        AND NOT (kind COLLATE "C" = 'segment' AND base IN ('integer'::regtype, 'smallint'::regtype)) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
-            DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
-            HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
-                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
-                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
-                || ' Or attach it with kind => ''segment''.'
-                ELSE 'Attach a column of type bigint.' END;
-    ELSIF found_column.attgenerated <> '' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
-            DETAIL = 'Its values are computed.',
-            HINT = 'Attach a column that can be written to.';
-    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
-        -- Since Postgres 17 a partition has part in its parent's identity.
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
-                attribute, relation),
-            DETAIL = 'It cannot be dropped from one partition alone.',
-            HINT = 'Attach the partitioned table.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
-
-CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
-        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
-            AND string_to_array(p.privileges, ',') && ARRAY['UPDATE', 'OWNER'])
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.may_move_tag IS 'whether a role may move a tag';
-
-CREATE FUNCTION snowflake_ids_internal.may_take_ids(role oid, tag text) RETURNS boolean
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = $2 COLLATE "C")
-        OR has_table_privilege($1, 'snowflake_ids.segment', 'UPDATE') OR EXISTS (SELECT FROM snowflake_ids.segment_privilege p
-        WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
-            AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.may_take_ids IS 'whether a role may take ids of a tag';
-
--- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
-CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = check_unnamed_tag.tag COLLATE "C")
-        AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
-    THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('segment tag "%s" is not the owner''s to move', left(tag, 128)),
-            DETAIL = format('It exists, and is called as "%s" is, whose owner has no privilege UPDATE on it.', relation),
-            HINT = 'If it is meant, name the tag; else name another one.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_unnamed_tag IS
-    'fails where a tag that was not named exists, and the owner of a relation may not move it';
-
--- What would fail at an INSERT because of the ids to come, or would be lost. What can be seen of it is named before anything is changed.
-CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    members regclass[] := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
-    most bigint := CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.column_maximum(relation, attribute)
-        ELSE 9223372036854775807 END;
-    other record;
-BEGIN
-    SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
-    FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
-    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND NOT a.atthasdef AND a.attidentity = '' LIMIT 1;
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
-            DETAIL = format('Its values are those of table %s.', other.of),
-            HINT = 'Attach the column that it refers to.';
-    END IF;
-    SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
-    FROM unnest(members) b, pg_attribute a, pg_attrdef f, pg_depend d, pg_class s
-    WHERE a.attrelid = b AND a.attname = attribute COLLATE "C" AND f.adrelid = b AND f.adnum = a.attnum
-        AND d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
-        AND s.relkind = 'S' AND NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('default of column "%s" of relation "%s" is more than a number of a sequence', attribute, other.member),
-            DETAIL = format('It is %s.', other.expression),
-            HINT = 'Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.';
-    END IF;
-    FOR other IN
-        SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
-            snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
-            JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
-            JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
-        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
-            AND snowflake_ids_internal.base_type(a.atttypid) IN ('smallint'::regtype, 'integer'::regtype)
-        ORDER BY 1, 2
-    LOOP
-        CONTINUE WHEN other.most >= most;
-        IF kind COLLATE "C" = 'snowflake' THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" refers to the column, and cannot hold its ids', other.attribute, other.relation),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
-                HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
-        END IF;
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
-            HINT = 'Widen it before ids come so far.';
-    END LOOP;
-    FOR other IN
-        SELECT c.conname, c.conrelid::regclass AS relation, pg_get_constraintdef(c.oid) AS definition
-        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
-        WHERE c.contype = 'c' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND c.coninhcount = 0
-        ORDER BY 2, 1
-    LOOP
-        RAISE NOTICE USING
-            MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
-            DETAIL = left(other.definition, 1000);
-    END LOOP;
-    FOR other IN
-        SELECT c.conname, c.contypid::regtype AS domain, pg_get_constraintdef(c.oid) AS definition
-        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
-        WHERE c.contype = 'c' ORDER BY 1
-    LOOP
-        RAISE NOTICE USING
-            MESSAGE = format('constraint "%s" of domain %s checks the ids to come', other.conname, other.domain),
-            DETAIL = left(other.definition, 1000);
-    END LOOP;
-    FOR other IN
-        SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
-        FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
-            JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
-        -- For each row, before an INSERT.
-        WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
-        ORDER BY 2, 1
-    LOOP
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" has no default, and may be filled by trigger "%s"', attribute, other.relation,
-                other.tgname),
-            DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
-            HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
-                left(kind, 128));
-    END LOOP;
-    IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
-            WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
-        AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
-    THEN
-        RAISE NOTICE USING
-            MESSAGE = format('relation "%s" has partitions by ranges of the column, and none for all ids to come', relation),
-            HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_uses IS
-    'fails where a column''s use does not go with the ids to come, and names what may not';
-
-CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the end of %s.', highest,
-                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Give the rows at the end of the range other ids first.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of its type';
-
-CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
-RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    following bigint;
-BEGIN
-    EXECUTE format('SELECT %s', expression) INTO following;
-    IF following <= highest THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
-            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-            HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
-                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
-                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
-    'fails where a default''s next id is not above the ids of a column';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_checks
-
--- What a column has.
-
--- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
-CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE tree(relid, depth) AS (
-        SELECT relation::oid, 0
-        UNION -- each once a level: there may be more ways down to a table than can be counted
-        SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
-    )
-    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
-
-CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE types (type, depth) AS (
-        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
-    )
-    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.base_type IS 'the type that a domain is of; else the type itself';
-
-CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE $1 WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.type_maximum IS 'the highest number that a type can hold';
-
-CREATE FUNCTION snowflake_ids_internal.column_type(relation regclass, attribute name) RETURNS regtype
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.base_type(a.atttypid)
-    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.column_type IS 'the type of a column, or of what its domain is of';
-
-CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
-
--- Owned by the column, whether as an identity's or a serial's, or named in its default.
-CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
-RETURNS TABLE (sequence regclass, owner regclass)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    WITH columns AS (
-        SELECT a.attrelid, a.attnum
-        FROM snowflake_ids_internal.table_and_below(relation) t
-            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
-    ), linked AS (
-        SELECT d.objid AS relid, c.attrelid AS owner
-        FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
-        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-        UNION ALL
-        SELECT d.refobjid, NULL
-        FROM columns c JOIN pg_attrdef f ON f.adrelid = c.attrelid AND f.adnum = c.attnum
-            JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-        WHERE d.refclassid = 'pg_class'::regclass
-    )
-    SELECT s.oid::regclass, max(l.owner)::regclass
-    FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
-    GROUP BY s.oid
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.sequences_of IS
-    'the sequences of a column and of those below it; owner: the table whose column owns it';
-
--- Of temporary tables too: their regclass reads without a schema.
-CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%I.%I', n.nspname, c.relname)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
-
--- By the oid of the table: a for ALWAYS, d for BY DEFAULT.
-CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned record;
-    identity "char";
-    identities jsonb := '{}';
-BEGIN
-    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
-    LOOP
-        identity := owned.attidentity;
-        IF identity = '' THEN
-            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
-        END IF;
-        IF identity IN ('a', 'd') THEN
-            identities := identities || jsonb_build_object(owned.owner::oid, identity);
-        END IF;
-    END LOOP;
-    RETURN identities;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.former_identities IS
-    'the identities of a column and of those below it, as they are, or were before their sequences were bound';
-
-CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.objid::regclass
-    FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
-        AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
-
--- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
-CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
-    OUT is_called boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',
-        s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
-        CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
-    INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
-    SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
-    'the options of a sequence, as CREATE SEQUENCE takes them, and its position';
-
--- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
-CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    bound snowflake_ids.sequence_binding;
-    highest bigint;
-BEGIN
-    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
-        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
-    IF FOUND THEN
-        IF bound.tag IS NULL THEN
-            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
-        ELSE
-            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
-                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
-                -- Which ids it gave is not known any more.
-                RAISE undefined_object USING
-                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
-                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
-                    HINT = format('Create it again above all ids that are in use: '
-                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
-            END IF;
-            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
-        END IF;
-        RETURN greatest(highest, bound.last_number);
-    END IF;
-    SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
-        WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
-        ELSE c.last_value END
-    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
-    WHERE s.seqrelid = sequence;
-    RETURN highest;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
-
-CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag COLLATE "C");
-    END IF;
-    RETURN snowflake_ids.segment_raise(tag, 0);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of a tag that this database was given';
-
--- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
-CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
-DECLARE
-    members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
-    member regclass;
-    looked_at bigint := 0;
-    stored bigint;
-    numbered bigint;
-    tagged bigint;
-BEGIN
-    FOREACH member IN ARRAY members LOOP
-        PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
-        BEGIN
-            stored := greatest(stored,
-                snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
-        EXCEPTION WHEN undefined_function THEN
-            -- What an index computes is planned with it.
-            RAISE undefined_function USING
-                MESSAGE = SQLERRM,
-                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
-                    (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
-                     WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
-                HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
-        END;
-        looked_at := looked_at + 1;
-    END LOOP;
-    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
-    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
-    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
-        FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_class c ON c.oid = b) tags
-    -- Any role may name a tag in a default. How far another's is, is not told.
-    WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(relowner, t);
-    RETURN greatest(stored, numbered, tagged, 0);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
-    'the highest id that a column has or was given; 0 where there is none above';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_defaults
-
--- What attach and detach change.
-
--- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
-CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    known snowflake_ids.segment;
-    widest bigint;
-BEGIN
-    -- Asked twice: they may be given up until it is seen to that they stay.
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
-            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
-            RETURN;
-        END IF;
-    END IF;
-    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    -- A limit that is a narrower type's was set here, when the column was of that type.
-    IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
-        SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
-        FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
-        IF widest > known.max_value THEN
-            PERFORM snowflake_ids.segment_alter(tag, max_value => widest);
-            known.max_value := widest;
-        END IF;
-    END IF;
-    IF known.tag IS NULL AND highest >= most THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
-    ELSIF known.tag IS NULL THEN
-        -- From 1: RESTART of a sequence that is bound to it leads there again.
-        PERFORM snowflake_ids.segment_create(tag, max_value => most);
-        PERFORM snowflake_ids.segment_raise(tag, highest);
-        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
-            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
-            ON CONFLICT DO NOTHING;
-        END IF;
-    ELSIF known.reset IS NOT NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
-            DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or none: it is created.';
-    ELSIF known.max_value <= highest THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
-            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
-            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
-    ELSIF known.max_value > most THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
-            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
-                tag, most);
-    ELSE
-        PERFORM snowflake_ids.segment_raise(tag, highest);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
-
--- Of partitions and children too: rows inserted into one directly get its own default.
-CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    member regclass;
-BEGIN
-    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        PERFORM snowflake_ids_internal.as_owner(member,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', member, attribute, change));
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.set_default IS
-    'changes a column''s default in a table and in those below it';
-
--- An identity's sequence goes with it. To keep it is to make another of the same name and course.
-CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    member regclass;
-    sequence regclass;
-    sequence_name text;
-    course record;
-    rights aclitem[];
-    described text;
-    made regclass;
-BEGIN
-    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
-        sequence := snowflake_ids_internal.identity_sequence(member, attribute);
-        CONTINUE WHEN sequence IS NULL;
-        sequence_name := snowflake_ids_internal.qualified_name(sequence);
-        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
-        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = sequence;
-        PERFORM snowflake_ids_internal.as_owner(member,
-            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
-        IF keep_sequence THEN
-            made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
-            PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
-            PERFORM snowflake_ids_internal.set_rights(made, rights, described);
-        END IF;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
-    'turns identity columns of a table and of those below it into plain ones';
-
--- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
-CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
-RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    column_name text := format('%s.%I', snowflake_ids_internal.qualified_name(relation), attribute);
-    made regclass;
-BEGIN
-    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
-        RETURN snowflake_ids_internal.create_sequence_for(relation,
-            format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
-    END IF;
-    -- Citus refuses that, and has nothing against the two one after the other.
-    made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
-    PERFORM snowflake_ids_internal.as_owner(made,
-        format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
-    RETURN made;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
-
--- Its owner grants them: what others granted becomes the owner's grant.
-CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
-    has aclitem[];
-    as_made aclitem[];
-    a record;
-BEGIN
-    IF octet_length(described) <= 8000 THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described));
-    END IF;
-    SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
-    FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
-    rights := coalesce(rights, as_made);
-    IF has @> rights AND rights @> has THEN
-        RETURN;
-    END IF;
-    FOR a IN SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
-        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee
-    LOOP
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role));
-    END LOOP;
-    FOR a IN SELECT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, e.privilege_type, e.is_grantable
-        FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL
-    LOOP
-        PERFORM snowflake_ids_internal.as_owner(sequence,
-            format('GRANT %s %sTO %s%s', a.privilege_type, on_sequence, a.role, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END));
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.set_rights IS 'gives a sequence the rights and the comment that another one had';
-
-CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.as_owner(sequence,
-        format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.set_sequence IS 'moves a sequence';
-
-CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
-    users text;
-BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
-    LOOP
-        BEGIN
-            PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
-        EXCEPTION WHEN dependent_objects_still_exist THEN
-            GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
-            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
-        END;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
-    'drops the sequences that a column and those below it own, unless others use them';
-
--- Those whose defaults name it. One that is narrower than the attached column would fail at the first id it cannot hold.
-CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    other record;
-BEGIN
-    FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
-        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
-                    other.other_attribute, other.other, sequence),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
-                HINT = 'Widen that column first.';
-        END IF;
-        PERFORM snowflake_ids_internal.tell_other_of_sequence(sequence, other.other, other.other_attribute);
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_others_of_sequence IS
-    'fails where a sequence''s ids do not fit into other columns that take them by default, and is a notice of those where they do';
-
--- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
-CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
-    generator text, identities jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
-    owner regclass;
-    obstacle record;
-    former record;
-    drops boolean := false;
-BEGIN
-    FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL
-    LOOP
-        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(owned);
-        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
-        IF obstacle.message IS NULL THEN
-            PERFORM snowflake_ids_internal.lock_relation(owned);
-            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
-                snowflake_ids_internal.column_maximum(relation, attribute));
-            PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
-                identities ->> owner::oid::text);
-        ELSE
-            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
-                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
-            drops := true;
-        END IF;
-    END LOOP;
-    IF drops THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.bind_sequences IS
-    'has the sequences that a column and those below it own give the ids of its default';
-
--- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
-CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
-DECLARE
-    owned regclass;
-    terms pg_sequence;
-    stored bigint;
-BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
-            AND snowflake_ids_internal.highest_number(s.sequence) = 9223372036854775807
-    LOOP
-        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
-        CONTINUE WHEN terms.seqincrement < 0;
-        SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
-        FROM snowflake_ids_internal.table_and_below(relation) b;
-        CONTINUE WHEN stored = terms.seqmax;
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
-            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence, and a dump of the table alone restores one.';
-        PERFORM snowflake_ids_internal.lock_relation(owned);
-        PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
-            coalesce(stored >= terms.seqstart, false));
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.resume_sequences IS
-    'sets the sequences that a column and those below it own, and that were left at their end, above the column''s values';
-
-CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
-BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(s.sequence)
-    LOOP
-        PERFORM snowflake_ids_internal.lock_relation(owned);
-        PERFORM snowflake_ids_internal.sequence_unbind(owned, highest);
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.unbind_sequences IS
-    'gives the sequences that a column and those below it own their own numbers back, above an id';
-
--- A table below that has a sequence of its own takes its default from that.
-CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
-    member regclass;
-    own regclass;
-BEGIN
-    IF sequence IS NULL THEN
-        sequence := snowflake_ids_internal.create_sequence(relation, attribute,
-            snowflake_ids_internal.free_sequence_name(relation, attribute), '');
-    END IF;
-    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        own := coalesce(snowflake_ids_internal.kept_sequence(member, attribute, highest), sequence);
-        PERFORM snowflake_ids_internal.advance_sequence(own, highest);
-        PERFORM snowflake_ids_internal.as_owner(member,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)', member, attribute, own::oid));
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
-    'makes a column take its default from its sequence, kept or new, above an id';
-
--- From below: what goes with the sequence of a table goes with those of the tables below it, too.
-CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    member regclass;
-    identity text;
-BEGIN
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    FOR member, identity IN
-        SELECT b, coalesce(identities ->> b::oid::text, 'd')
-        FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
-        WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
-    LOOP
-        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, identity = 'a');
-    END LOOP;
-    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.restore_identities IS
-    'makes a column an identity that goes on above an id, and those below it that were one';
-
-CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
-    sequence regclass;
-    course record;
-    rights aclitem[];
-    described text;
-BEGIN
-    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
-                attribute, relation),
-            HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
-    END IF;
-    IF kept IS NULL THEN
-        SELECT NULL AS options INTO course;
-    ELSE
-        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
-        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
-    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
-        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || course.options || ')');
-    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
-    IF sequence IS NULL THEN
-        RAISE object_in_use USING
-            MESSAGE = format('the schema of relation "%s" was renamed meanwhile', relation),
-            HINT = 'Try again.';
-    ELSIF kept IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
-        PERFORM snowflake_ids_internal.set_rights(sequence, rights, described);
-    END IF;
-    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
-
--- Of the column's type where its own does not hold the numbers to come: a serial of integer whose column was widened leaves a sequence
--- that ends where integers do.
-CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
-    type regtype := snowflake_ids_internal.column_type(relation, attribute);
-BEGIN
-    PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, type))
-    FROM pg_sequence s
-    WHERE s.seqrelid = kept AND s.seqtypid <> type AND highest >= snowflake_ids_internal.type_maximum(s.seqtypid);
-    RETURN kept;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
-    'the sequence that a column owns, of a type that holds the numbers above an id; null where it has none';
-
--- As serial names them: cut to fit, and numbered when the name is taken.
-CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    longest int := current_setting('max_identifier_length');
-    schema_name name;
-    stem text;
-    suffix text := '_seq';
-    taken int := 0;
-BEGIN
-    SELECT n.nspname, c.relname || '_' || attribute INTO schema_name, stem
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    LOOP
-        WHILE octet_length(stem || suffix) > longest LOOP
-            stem := left(stem, -1);
-        END LOOP;
-        EXIT WHEN to_regclass(format('%I.%I', schema_name, stem || suffix)) IS NULL;
-        taken := taken + 1;
-        suffix := '_seq' || taken;
-    END LOOP;
-    RETURN format('%I.%I', schema_name, stem || suffix);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.free_sequence_name IS 'a name for a new sequence of a column';
-
--- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
--- down is on the other side of our ids.
-CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    terms pg_sequence;
-    following numeric;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = sequence;
-    IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
-        following := terms.seqstart
-            + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
-        PERFORM snowflake_ids_internal.set_sequence(sequence, following::bigint, false);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_columns
-
--- Our defaults, written as Postgres writes them back, so that they can be recognised.
-
-CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
-        || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
-    'the function that gives ids of a kind, qualified with the extension''s schema where defaults are';
-
--- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
-CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
-
--- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
--- could have the same tag.
-CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
-        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
-        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
-    WHERE c.oid = relation
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
-
-CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
-        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
-        ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
-
--- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
-CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        ELSE (SELECT kind
-            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
-                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- One literal: quotes within it are doubled.
-                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
-    'snowflake, segment, or null where the default is not ours';
-
--- What depends on a function has an index.
-CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.adrelid::regclass, a.attname
-    FROM pg_depend p
-    JOIN pg_attrdef d ON d.oid = p.objid
-    JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
-        AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
-    'the columns that take ids of a tag by their default, whether there is such a tag or not';
-
--- A table has rows where its file has pages: to see that takes no right to read them.
-CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
-    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
-    ORDER BY 1 LIMIT 1
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
-    'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
-
--- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
-CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
-        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
-            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
-    'a column''s default, all names in it qualified, ours without synonyms';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_changes
-
--- A sequence that a column does not have for itself: others take numbers of it, too. It is bound, and the columns keep their defaults,
--- so that all of them, nextval by name and the functions that call it draw from the same ids.
-
--- Columns outside of a tree of tables that take numbers of a sequence by default, or own it, and the highest number that they hold.
-CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
-RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    WITH named (relation, number) AS (
-        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
-        UNION
-        SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
-        WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-            AND d.refobjsubid > 0
-    ), used AS (
-        SELECT n.relation::regclass AS relation, a.attname AS attribute, snowflake_ids_internal.base_type(a.atttypid) AS type
-        FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
-            JOIN pg_class c ON c.oid = n.relation
-        WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
-            -- Any role may name a sequence in a default, by its oid.
-            AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
-    )
-    SELECT u.relation, u.attribute, u.type, snowflake_ids_internal.type_maximum(u.type)
-    FROM used u
-    ORDER BY 4, u.relation::text, u.attribute
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.others_of_sequence IS
-    'the columns outside of a table and those below it that use a sequence';
-
--- As the server writes a default of nextval.
-CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
-LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-    SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.is_default_of IS 'whether a default is nextval of a sequence, and nothing else';
-
--- One that is bound already has its terms; of one that no column owns, others may call nextval by its name.
-CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
-    WHERE snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of($1, $2), s.sequence)
-        AND (s.owner IS NULL OR snowflake_ids_internal.sequence_is_bound(s.sequence)
-            OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.shared_sequence IS
-    'the sequence of a column''s default, where the column does not have it for itself; else null';
-
-CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
-    generator text, sequence text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    bound snowflake_ids.sequence_binding;
-    highest bigint;
-    most bigint;
-    obstacle record;
-    other record;
-    former record;
-    holders text;
-BEGIN
-    IF sequence COLLATE "C" <> 'redirect' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
-            DETAIL = 'Numbers of its own would come beside the column''s ids.',
-            HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
-    END IF;
-    FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, other.member, shared),
-                DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.',
-                    attribute, relation),
-                HINT = 'Give it the same default before, or drop its default.';
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.sequence_check_redirects();
-    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    PERFORM snowflake_ids_internal.lock_relation(shared);
-    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
-    IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('sequence "%s" is not the table owner''s to bind', shared),
-            DETAIL = format('Column "%s" of relation "%s" takes numbers of it, and others do.', attribute, relation),
-            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
-    END IF;
-    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
-    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
-    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
-    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
-    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
-        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
-    THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is bound otherwise', shared),
-            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
-                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
-                ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
-    END IF;
-    IF kind COLLATE "C" = 'snowflake' THEN
-        PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute);
-    ELSE
-        FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) LOOP
-            PERFORM snowflake_ids_internal.tell_other_of_sequence(shared, other.other, other.other_attribute);
-        END LOOP;
-    END IF;
-    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
-    highest := snowflake_ids_internal.highest_id(relation, attribute);
-    IF bound.sequence IS NULL THEN
-        -- Its columns say where it ends then.
-        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
-        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
-        IF obstacle.message IS NOT NULL THEN
-            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-        END IF;
-        PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
-        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-            tag := snowflake_ids_internal.default_tag(shared);
-            PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
-        END IF;
-        PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
-        PERFORM snowflake_ids_internal.sequence_remember(shared, former.type, former.cycles, former.unlogged, NULL);
-    ELSIF bound.tag IS NOT NULL THEN
-        tag := bound.tag;
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));
-    ELSE
-        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest,
-            snowflake_ids_internal.id_default(kind, NULL, generator));
-    END IF;
-    RAISE NOTICE USING
-        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
-        DETAIL = 'The column does not have it for itself.';
-    SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
-    FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
-        AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
-    IF holders IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, left(tag, 128)),
-            DETAIL = format('The tag is restricted. These roles have rights on the sequence: %s.', holders),
-            HINT = 'Grant them USAGE with snowflake_ids.segment_grant.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_shared IS 'attaches a column by binding the sequence that it shares';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_shared
-
--- What the user should know.
-
-CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    member regclass;
-    old text;
-BEGIN
-    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
-        FROM snowflake_ids_internal.table_and_below(relation) b
-    LOOP
-        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
-            IF old <> expression COLLATE "C" THEN
-                PERFORM snowflake_ids_internal.tell_tag_stays(old);
-            END IF;
-        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
-            RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
-        END IF;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_replaced_defaults IS
-    'notices of defaults that are neither ours nor of a sequence that the column owns';
-
-CREATE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    tag text := snowflake_ids_internal.tag_of_default(expression);
-BEGIN
-    IF tag IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('segment tag "%s" stays', tag),
-            HINT = format('Where nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_tag_stays IS 'a notice of the tag that a former default named';
-
-CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
-    highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
-            DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
-
--- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
-CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
-        FROM snowflake_ids_internal.table_and_below(relation) b
-            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
-        WHERE a.attidentity = '');
-BEGIN
-    IF without IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
-            DETAIL = format('Rows inserted into them directly need one: %s.', without),
-            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
-    'a notice of tables that an identity does not reach';
-
--- They ask the registry when they need ids; what they have until then is theirs.
-CREATE FUNCTION snowflake_ids_internal.tell_other_servers(tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF highest > 0 THEN
-        RAISE NOTICE USING
-            MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
-            DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
-            HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_other_servers IS
-    'a notice of what other servers of a registry may do that was raised';
-
--- By a name that was made up, that is: a caller that names a tag means it.
-CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    other regclass;
-    other_attribute name;
-    expression text := snowflake_ids_internal.id_default('segment', tag);
-BEGIN
-    SELECT d.adrelid, a.attname INTO other, other_attribute
-    FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
-        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
-            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
-        -- Many columns may be attached: most are left out by this.
-        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
-        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
-        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
-    ORDER BY d.adrelid, d.adnum LIMIT 1;
-    IF FOUND THEN
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
-                attribute, relation, other_attribute, other),
-            HINT = 'For ids of its own, attach it with a tag of another name.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
-    'a notice of another column that takes ids by the same default';
-
-CREATE FUNCTION snowflake_ids_internal.tell_other_of_sequence(sequence regclass, other regclass, attribute name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE NOTICE USING
-        MESSAGE = format('column "%s" of relation "%s" gets ids, too', attribute, other),
-        DETAIL = format('It takes them from sequence "%s".', sequence);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_other_of_sequence IS 'a notice of another column that a sequence is for';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_notices
---   citus
-
--- Tables of a Citus cluster. Each node has such a table, without its rows, and evaluates its defaults by itself. So what is
--- changed is changed on each: Citus would pass it on, but refuses it for distribution columns and identities. Here it is
--- kept from that, and the same is done on the workers, each in a transaction of its own.
---
--- Sequences of such a table count from group << 48 on a worker, so that no two nodes give the same number. A node's own numbers
--- are those of that range; the coordinator's are those below 1 << 48.
-
-CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    found_one boolean := false;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition AS p WHERE p.logicalrelid = $1)'
-        INTO found_one USING relation;
-    END IF;
-    RETURN found_one;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.is_distributed IS 'whether a table is one of a Citus cluster';
-
-CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    number int;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
-        EXECUTE 'SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g' INTO number;
-    END IF;
-    RETURN coalesce(number, 0);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.node_group IS 'the group of this node of a Citus cluster; 0 is the coordinator''s';
-
--- Numbers of a group are above first, and up to last.
-CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.numbers_of_group IS
-    'the numbers that sequences of distributed tables give on the node of a group';
-
-CREATE FUNCTION snowflake_ids_internal.check_coordinator(relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    coordinator text;
-BEGIN
-    IF snowflake_ids_internal.node_group() = 0 OR NOT snowflake_ids_internal.is_distributed(relation) THEN
-        RETURN;
-    END IF;
-    EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n WHERE n.groupid = 0
-        ORDER BY n.nodeid LIMIT 1' INTO coordinator;
-    RAISE object_not_in_prerequisite_state USING
-        MESSAGE = format('table "%s" is a distributed table, and this node is a worker', relation),
-        DETAIL = 'Its columns are attached and detached on all nodes, from the coordinator.',
-        HINT = format('Connect to the coordinator%s, and call the function there.', coalesce(', at ' || coordinator, ''));
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_coordinator IS 'fails on a worker for a table of the cluster';
-
--- The setting is the transaction's. What it was is given back, for the end.
-CREATE FUNCTION snowflake_ids_internal.propagate(setting text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    former text := coalesce(nullif(current_setting('citus.enable_ddl_propagation', true), ''), 'on');
-BEGIN
-    PERFORM set_config('citus.enable_ddl_propagation', setting, true);
-    RETURN former;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.propagate IS 'sets whether Citus passes what is altered here on to other nodes';
-
--- A sequence stays one of the cluster when its table is none any more, and Citus refuses to alter it.
-CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.propagate_nothing IS
-    'has Citus pass nothing on that is altered here, where there is Citus; gives the former setting';
-
--- The registries that ids come from, or this database where it is one itself: the same on all nodes.
-CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
-        snowflake_ids_internal.registry_identity())
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.registries_in_use IS 'which registries ids of this database come from';
-
--- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and have
--- given some that are not stored: where these may be in the range that the new ids begin in, there has to be room for them.
-CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE
-        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
-        WHEN snowflake_ids_internal.kind_of_default(former) COLLATE "C" = 'snowflake'
-            THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
-        ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.above_other_nodes IS
-    'an id above all that other nodes may give of a column until they are told of its new default';
-
-/* On the coordinator. */
-
--- What can be seen beforehand, on all nodes: nothing is changed where one is not fit.
-CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
-    highest bigint, expression text, identity boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
-        'SELECT snowflake_ids_internal.check_worker(%L, %L, %L, %L, %L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, kind, generator,
-        (SELECT g.layout FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C"),
-        current_setting('snowflake_ids.layout'), snowflake_ids_internal.registries_in_use(), highest, expression, identity));
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_workers IS 'fails where a worker cannot do to a column what is to be done';
-
--- Workers commit by themselves: what is rolled back here would leave them as they are then.
-CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF snowflake_ids_internal.in_transaction_block() THEN
-        RAISE active_sql_transaction USING
-            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
-            DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
-            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_alone IS 'fails in a transaction block';
-
--- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
-CREATE FUNCTION snowflake_ids_internal.check_tag_stays(relation regclass, attribute name, tag text, former text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    known text := snowflake_ids_internal.tag_of_default(former);
-BEGIN
-    IF tag <> known COLLATE "C" THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', attribute, relation, known),
-            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, attribute);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_tag_stays IS 'fails where a column of a distributed table has another tag';
-
--- In a session of its own, whose transaction has ended when workers are told: the tag, and what the coordinator gives, stay
--- whatever happens then.
-CREATE FUNCTION snowflake_ids_internal.attach_coordinator(relation regclass, attribute name, kind text, tag text,
-    sequence text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    done record;
-    failed jsonb;
-BEGIN
-    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
-        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, kind, tag, sequence, generator,
-        snowflake_ids_internal.bounded_lock_timeout())) AS r;
-    IF done.success IS NOT TRUE THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'the coordinator could not be changed in a session of its own',
-            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Mend that, and do the same again: no worker has been changed.';
-    ELSIF done.result <> '' THEN
-        failed := done.result;
-        RAISE EXCEPTION USING
-            ERRCODE = failed ->> 'code',
-            MESSAGE = failed ->> 'message',
-            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_coordinator IS
-    'attaches a column of a distributed table on the coordinator, in another session';
-
--- Citus passes nothing on but an error's message. So what failed is the result.
-CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
-    sequence text, generator text, timeout text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    PERFORM set_config('lock_timeout', timeout, true);
-    PERFORM snowflake_ids_internal.attach_here(relation_name::regclass, attribute, kind, tag, sequence, generator);
-    RETURN '';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN jsonb_build_object('code', SQLSTATE, 'message', message, 'detail', coalesce(detail, ''), 'hint', coalesce(hint, ''));
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_in_session IS 'attaches a column on this node; gives what failed, in JSON';
-
--- One who waits for a table holds up those who come after.
-CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.bounded_lock_timeout IS 'how long nodes of a cluster wait for a table: 20 s where nothing is set';
-
-CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
-    generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        tag := snowflake_ids_internal.default_tag(relation);
-    END IF;
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
-        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, snowflake_ids_internal.id_default(kind, tag, generator),
-        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_workers IS 'attaches a column of a distributed table on all workers';
-
--- Workers go on with their own numbers above those that are in the column.
-CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sequence_name text := coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
-        snowflake_ids_internal.free_sequence_name(relation, attribute));
-BEGIN
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
-        'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, kind, sequence_name,
-        snowflake_ids_internal.reached_by_groups(relation, attribute, expression),
-        snowflake_ids_internal.bounded_lock_timeout()));
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.detach_workers IS 'detaches a column of a distributed table on all workers';
-
-CREATE FUNCTION snowflake_ids_internal.reached_by_groups(relation regclass, attribute name, expression text) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
-DECLARE
-    tag text := snowflake_ids_internal.tag_of_default(expression);
-    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
-    node_group int;
-    numbers record;
-    of_groups jsonb := '{}';
-BEGIN
-    FOR node_group IN EXECUTE 'SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0' LOOP
-        SELECT * INTO numbers FROM snowflake_ids_internal.numbers_of_group(node_group);
-        of_groups := of_groups || jsonb_build_object(node_group, greatest(
-            snowflake_ids_internal.highest_stored(relation, attribute, numbers.first, numbers.last),
-            CASE WHEN tagged > numbers.first AND tagged <= numbers.last THEN tagged END));
-    END LOOP;
-    RETURN of_groups;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.reached_by_groups IS
-    'the highest id of a column in the range of each group of workers';
-
-CREATE FUNCTION snowflake_ids_internal.highest_stored(relation regclass, attribute name, above bigint, up_to bigint) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
-    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s AND %1$I <= %4$s',
-        attribute, b, above::text || '::bigint', up_to::text || '::bigint')))
-    FROM snowflake_ids_internal.table_and_below(relation) b
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_stored IS 'the highest id of a column between two';
-
--- Of the coordinator's own numbers. Called when no worker gives ids of the column's tag any more.
-CREATE FUNCTION snowflake_ids_internal.highest_own_id(relation regclass, attribute name, expression text) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    last bigint := (SELECT n.last FROM snowflake_ids_internal.numbers_of_group(0) n);
-    tag text := snowflake_ids_internal.tag_of_default(expression);
-    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
-BEGIN
-    RETURN greatest(snowflake_ids_internal.highest_stored(relation, attribute, 0, last), CASE WHEN tagged <= last THEN tagged END, 0);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_own_id IS
-    'the highest id of a column, or of its tag, among the coordinator''s own numbers';
-
-/* On a worker, and where it says so on the coordinator, too. */
-
-CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
-    generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    relation regclass := relation_name;
-    here text;
-BEGIN
-    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
-    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
-    END IF;
-    IF kind IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
-    PERFORM snowflake_ids_internal.check_registered();
-    here := snowflake_ids_internal.registries_in_use();
-    IF here <> registries COLLATE "C" THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
-    ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
-                current_setting('snowflake_ids.layout'), layout);
-    ELSIF generator IS NOT NULL THEN
-        SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
-        IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
-                    generator_layout);
-        END IF;
-    END IF;
-    IF kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_worker IS 'fails where a column cannot be attached, or detached, on this node';
-
-CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
-    sequence text, generator text, timeout text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-DECLARE
-    relation regclass := relation_name;
-BEGIN
-    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
-    PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
-    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
-    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.discard_received(tag);
-    END IF;
-    IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
-    ELSIF sequence COLLATE "C" = 'drop' THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_worker IS 'attaches a column on this node, as the coordinator does';
-
-CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
-    reached jsonb, timeout text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-DECLARE
-    relation regclass := relation_name;
-    node_group int := snowflake_ids_internal.node_group();
-    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
-    highest bigint := (reached ->> node_group::text)::bigint;
-    is_wide boolean := snowflake_ids_internal.column_type(relation, attribute) = 'bigint'::regtype;
-    options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
-        ELSE '' END;
-    sequence regclass;
-    course record;
-BEGIN
-    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
-    PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
-    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
-        highest := least(highest + (1::bigint << 36), numbers.last);
-    END IF;
-    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
-    -- Where it was detached before, and the coordinator was not.
-    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
-    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    IF kind COLLATE "C" = 'none' THEN
-        RETURN;
-    END IF;
-    sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
-    -- Of the name that it has on the coordinator, but the column's no more.
-    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
-        sequence := sequence_name::regclass;
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
-            snowflake_ids_internal.qualified_name(relation), attribute));
-    END IF;
-    -- One that was of a narrower type would count where other nodes count.
-    IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-        sequence := NULL;
-    END IF;
-    IF kind COLLATE "C" = 'sequence' THEN
-        IF sequence IS NULL THEN
-            sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
-        END IF;
-        -- Of a narrower type Citus has workers give none: they would be those of other nodes.
-        PERFORM snowflake_ids_internal.set_default(relation, attribute,
-            format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
-    ELSE
-        SELECT options AS options, NULL::bigint AS last_value, NULL::boolean AS is_called INTO course;
-        IF sequence IS NOT NULL THEN
-            SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
-            PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-        END IF;
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY (%s)', relation, attribute,
-            course.options);
-        sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
-        IF course.last_value IS NOT NULL THEN
-            PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
-        END IF;
-    END IF;
-    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column on this node, as the coordinator does';
-
--- What this node has reserved of a tag may be below the column's ids: what is in memory, and what was left over at a stop.
-CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
-    PERFORM snowflake_ids.segment_discard(tag);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.discard_received IS 'takes away what this node has reserved of a tag';
-
--- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
-CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
-    terms pg_sequence;
-    reached bigint;
-    drops boolean := false;
-BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
-        CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
-        IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
-            PERFORM snowflake_ids_internal.lock_relation(owned);
-            SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
-            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
-            -- Before it is bound: what restarts a bound sequence would restart the tag.
-            PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
-            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
-        ELSE
-            drops := true;
-        END IF;
-    END LOOP;
-    IF drops THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.bind_own IS
-    'has the sequences that a column and those below it own on a worker give the ids of its default';
-
--- Also on the coordinator. Back into the node's own range, above an id that is in it.
-CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    numbers record := snowflake_ids_internal.numbers_of_group(snowflake_ids_internal.node_group());
-    bound snowflake_ids.sequence_binding;
-    terms pg_sequence;
-    reached bigint;
-    number numeric;
-BEGIN
-    FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
-        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
-    LOOP
-        PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
-        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
-        reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
-        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
-        number := terms.seqstart;
-        IF reached IS NOT NULL THEN
-            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
-                + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
-        END IF;
-        IF number > least(terms.seqmax, numbers.last + 1) THEN
-            RAISE sequence_generator_limit_exceeded USING
-                MESSAGE = format('sequence "%s" ends before the ids that the column has', bound.sequence),
-                DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
-        END IF;
-        PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.unbind_own IS
-    'gives the sequences that a column and those below it own this node''s own numbers back, above an id';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   attach_distributed
---   citus
---   registries
---   layout_change
---   metrics
-
--- finalize
-/* What every role may call: functions that check the caller's rights themselves, and those that only tell. The rest is for
-   the extension's owner, a superuser; it may grant it. */
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids.status(),
-    snowflake_ids.status_history(),
-    snowflake_ids.report(),
-    snowflake_ids.status_page(),
-    snowflake_ids_internal.attention(),
-    snowflake_ids_internal.failed_calls(),
-    snowflake_ids_internal.launcher_runs(),
-    snowflake_ids_internal.layout_parts(text),
-    snowflake_ids_internal.page_of(text),
-    snowflake_ids_internal.presets(),
-    snowflake_ids_internal.tags_by_standing(),
-    snowflake_ids.audit(regclass, name, text, text[], text, integer),
-    snowflake_ids_internal.is_preloaded(),
-    snowflake_ids_internal.check_preloaded(text),
-    snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
-    snowflake_ids.segment_drop(text),
-    snowflake_ids.segment_set(text, numeric, boolean),
-    snowflake_ids.segment_raise(text, bigint),
-    snowflake_ids.segment_discard(text),
-    snowflake_ids.segment_grant(text, text, text),
-    snowflake_ids.segment_revoke(text, text, text),
-    snowflake_ids.has_segment_privilege(text, text),
-    snowflake_ids.series_set(text, bigint, bigint, boolean),
-    snowflake_ids.series_set(text, text, bigint, boolean),
-    snowflake_ids.series_set(text, uuid, bigint, boolean),
-    snowflake_ids.series_alter(text, bigint, text, text, text, text, text, integer, integer),
-    snowflake_ids.series_drop(text),
-    snowflake_ids.attach(regclass, name, text, text, text, text),
-    snowflake_ids.detach(regclass, name, text),
-    snowflake_ids.bind_sequence(regclass, text, text, text),
-    snowflake_ids.unbind_sequence(regclass),
-    snowflake_ids_internal.check_manages_tags(text),
-    snowflake_ids.series_attach(regclass, name, text, name),
-    snowflake_ids.series_detach(regclass, name),
-    snowflake_ids.series_distribute(text, regclass),
-    snowflake_ids_internal.series_trigger_of(regclass, name),
-    snowflake_ids_internal.series_to_attach(text, oid),
-    snowflake_ids_internal.series_raise(text, bigint, bigint),
-    snowflake_ids_internal.series_raise(text, text, bigint),
-    snowflake_ids_internal.series_raise(text, uuid, bigint),
-    snowflake_ids_internal.series_make_trigger(text, oid, text, text),
-    snowflake_ids_internal.series_make_shards(text, oid),
-    snowflake_ids_internal.as_owner(oid, text),
-    snowflake_ids_internal.audit_check(regclass, name),
-    snowflake_ids_internal.audit_connect(integer, text, regclass, name),
-    snowflake_ids_internal.audit_tag(text),
-    snowflake_ids_internal.audit_time(bigint),
-    snowflake_ids_internal.base_type(oid),
-    snowflake_ids_internal.lock_to_read(oid),
-    snowflake_ids_internal.qualified_name(regclass),
-    snowflake_ids_internal.read_as_owner(oid, text),
-    snowflake_ids_internal.progress_enter(text, oid, text),
-    snowflake_ids_internal.progress_end(text),
-    snowflake_ids.series_grant(text, text, text),
-    snowflake_ids.series_revoke(text, text, text),
-    snowflake_ids.has_series_privilege(text, text),
-    snowflake_ids_internal.series_check(text, text, text, bigint, bigint, text, text, text, text, integer, integer, integer),
-    snowflake_ids_internal.series_check_scope(text, text),
-    snowflake_ids_internal.segment_slots(),
-    snowflake_ids_internal.segment_counts(),
-    snowflake_ids_internal.segment_totals(),
-    snowflake_ids_internal.segment_places(),
-    snowflake_ids_internal.dense_counts(),
-    snowflake_ids_internal.library_version(),
-    snowflake_ids_internal.layout_seconds_left(text),
-    snowflake_ids_internal.progress_places(),
-    snowflake_ids_internal.sequence_stands_at_end(oid),
-    snowflake_ids_internal.sequence_nextval(regclass),
-    snowflake_ids_internal.sequence_currval(regclass),
-    snowflake_ids_internal.sequence_lastval(),
-    snowflake_ids_internal.sequence_noted(regclass, bigint),
-    snowflake_ids_internal.sequence_setval(regclass, bigint),
-    snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
-    snowflake_ids_internal.timeline(),
-    snowflake_ids_internal.system_identifier(),
-    snowflake_ids_internal.random_number(),
-    snowflake_ids_internal.segment_check_tag(text),
-    snowflake_ids_internal.generator_check(text, text, integer, integer, text, integer),
-    snowflake_ids_internal.generator_unknown(text),
-    snowflake_ids.layout_check(text, text),
-    snowflake_ids_internal.layout_status(text),
-    snowflake_ids_internal.registry_health(integer)
-TO PUBLIC;
-
-/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
-   caller's rights, or with those of a table's owner that the caller could become. */
-CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN QUERY SELECT o.object, o.privileges
-    FROM (VALUES
-        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
-        ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
-        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
-            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
-                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
-                'check_workers', 'citus_run', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
-                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
-                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
-                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
-                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
-                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
-                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
-                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
-                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
-                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
-                'tell_other_servers', 'tell_shared_tag', 'attach_shared', 'is_default_of', 'others_of_sequence', 'shared_sequence', 'tell_other_of_sequence', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
-        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
-            'snowflake_ids.layout_change', 'EXECUTE'),
-        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
-            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
-            'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
-        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
-        ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
-        -- To restore the triggers of a dump.
-        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
-        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
-        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
-        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
-        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
-        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
-    ) AS o (of_part, object, privileges)
-    WHERE o.of_part = administration_objects.part COLLATE "C";
-    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
-        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'The parts are tags, generators, series, registry and state.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    object_name text;
-    object_privileges text;
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
-        RAISE EXCEPTION 'cannot grant administration to public' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It is for roles that are trusted with it.',
-            HINT = 'Name a role.';
-    END IF;
-    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- The schemas are for each of the parts: they are revoked last, with the last of them.
-        ORDER BY o.object LIKE 'SCHEMA %'
-    LOOP
-        CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
-            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
-            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
-                'snowflake_ids.state_reset']::regproc[]) AS f);
-        EXECUTE format(statement, object_privileges, object_name, role);
-    END LOOP;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.administration_grant IS
-    'has a role administer a part of the extension: tags, generators, series, registry or state';
-
-CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM pg_catalog.snowflake_extension_keep();
-    PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
-    'takes a part of the administration of the extension away from a role';
-
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
-    snowflake_ids_internal.administration_change(text, text, name),
-    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
-
-/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
-   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
-DO $$
-DECLARE
-    owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
-        ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
-BEGIN
-    PERFORM snowflake_ids.administration_grant('tags', owner);
-    PERFORM snowflake_ids.administration_grant('generators', owner);
-    PERFORM snowflake_ids.administration_grant('series', owner);
-    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received, '
-        'snowflake_ids.sequence_binding TO %I', owner);
-END
-$$;
-
-/* It tells where nodes are. */
-GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
-
-COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
-COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
 
 /* Once all is there. */
 SELECT snowflake_ids_internal.citus_join();

@@ -180,7 +180,6 @@ extension_sql!(
     "
 CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
-COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
 ",
     name = "series_fill",
     requires = ["segments"]

@@ -6,11 +6,10 @@ use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-/// What is called then.
+/// The functions that are called.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
-    /// A database of this oid is about to be created, before a session can connect to it. Must not fail, and is called even
-    /// if the creation fails later.
+    /// Before a session can connect to a new database. Must not fail. The creation may fail later.
     pub database_created: fn(u32),
     /// A database of this oid is about to be dropped, once no process is connected to it. Must not fail.
     pub database_dropped: fn(u32),
@@ -48,7 +47,7 @@ unsafe extern "C-unwind" fn on_access(
             previous(access, class, object, part, argument);
         }
     }
-    let told = match class {
+    let is_watched = match class {
         pg_sys::DatabaseRelationId => true,
         pg_sys::RelationRelationId => {
             let is_altered = access == pg_sys::ObjectAccessType::OAT_POST_ALTER && utility::alters_sequence();
@@ -56,13 +55,13 @@ unsafe extern "C-unwind" fn on_access(
         }
         _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && redirect::is_setval(object),
     };
-    if told {
-        tell(access, class, object);
+    if is_watched {
+        notify(access, class, object);
     }
 }
 
 #[pg_guard]
-extern "C-unwind" fn tell(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid) {
+extern "C-unwind" fn notify(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid) {
     use pg_sys::ObjectAccessType as Access;
     let Some(watch) = WATCH.get() else { return };
     match (class, access) {

@@ -3,14 +3,12 @@
 use std::backtrace::Backtrace;
 use std::env;
 
-/// What asks for backtraces.
+/// The variables that ask for backtraces.
 const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
-/// Has this library make no backtraces, whatever the server's environment says. pgrx would put them into the DETAIL of
-/// errors, for every client to see. And making one takes far longer than an error. Called when the library is loaded.
-///
-/// Rust looks at the environment when the first one is made, and keeps to what it found. So one is made while the
-/// variables are away. Other libraries have a Rust of their own, and find them again.
+/// Has this library make no backtraces: pgrx would put them into the DETAIL of errors, and each takes far longer than an error.
+/// Rust looks at the environment when the first one is made, so one is made while the variables are away; other libraries find them
+/// again. Called when the library is loaded.
 pub fn suppress() {
     let given = VARIABLES.map(|name| (name, env::var_os(name)));
     for (name, value) in &given {

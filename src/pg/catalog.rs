@@ -5,10 +5,10 @@ use super::process::PerProcess;
 use super::read_lock::{Lock, Wait};
 use super::relation::Relation;
 use super::relcache;
-use super::report::raise;
+use super::report::{not_ready, raise};
 use super::role::{self, RoleSettings};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgRelation, PgSqlErrorCode, check_for_interrupts, function_name, pg_sys};
+use pgrx::{PgRelation, check_for_interrupts, pg_sys};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
@@ -17,8 +17,7 @@ use std::sync::Once;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
-/// An action for a change of a table. Must not fail, and calls nothing of the server's but what may be called in the middle of
-/// anything.
+/// An action for a change of a table. Must not fail, and calls nothing of the server that may look at a catalog.
 type OnChange = fn();
 
 /// The most columns that are read of one table.
@@ -131,14 +130,11 @@ impl Table {
         };
         *place = Some(self);
         TABLES.set(tables);
-        ONCE.call_once(|| relcache::listen(&changed));
+        ONCE.call_once(|| relcache::listen(changed));
     }
 
-    /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension. A lock keeps this
-    /// session from nothing, so each open looks whether the relation is still the one that was found.
-    ///
-    /// # Errors
-    /// [`Unseen`]. 55000 is thrown where a column is missing or has another type than the code expects.
+    /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension; this session may drop it, so each
+    /// open looks whether the relation is the one that was found. 55000 is thrown where a column is missing or has another type.
     pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
@@ -227,13 +223,11 @@ impl Table {
     #[cold]
     fn unlike(&self, detail: &str) -> ErrorReport {
         let table = self.name.to_string_lossy();
-        ErrorReport::new(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        not_ready(
             format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it"),
-            function_name!(),
+            detail,
+            "Undo what was altered, or create the extension anew.",
         )
-        .set_detail(detail)
-        .set_hint("Undo what was altered, or create the extension anew.")
     }
 }
 
@@ -334,16 +328,14 @@ impl Source {
         has_locks.then(|| role::with_rights(self.owner(), false, RoleSettings::Stay, work))
     }
 
-    /// The same as [`Self::as_owner`] for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
-    /// `search_path`, and setting one costs as much as a small statement.
+    /// The same for SQL in which every name is qualified, operators included: to set a `search_path` costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps the extension from being dropped until the transaction ends, by others: else a statement that waits for a lock may wait
-    /// for that, and the names in it may be another's by then, whose code would run with the rights of the former owner.
-    /// Fails where the table is no member of it any more.
+    /// Keeps others from dropping the extension until the transaction ends: else names in a statement that waits for a lock could be
+    /// another's by then, whose code would run with the former owner's rights. Fails where the table is no member of it.
     fn keep(self) {
         let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
         extension::lock(found);
@@ -366,6 +358,36 @@ fn changed(relation: pg_sys::Oid) {
     for table in TABLES.get().into_iter().flatten() {
         table.changed(relation);
     }
+}
+
+/// Reads the row of an oid in one of the server's caches; None where there is none. Only within a transaction.
+pub(super) fn cached<T>(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    oid: pg_sys::Oid,
+    read: impl FnOnce(pg_sys::HeapTuple) -> T,
+) -> Option<T> {
+    // SAFETY: as above. The row is read before it is let go.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(cache_id(cache), oid.into());
+        let found = (!row.is_null()).then(|| read(row))?;
+        pg_sys::ReleaseSysCache(row);
+        Some(found)
+    }
+}
+
+/// A column of such a row; None where it is null.
+///
+/// # Safety
+/// The row is of this cache, and is there while the column is read.
+pub(super) unsafe fn cached_column(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    row: pg_sys::HeapTuple,
+    column: i16,
+) -> Option<pg_sys::Datum> {
+    let mut is_null = false;
+    // SAFETY: as above.
+    let value = unsafe { pg_sys::SysCacheGetAttr(cache_id(cache), row, column, &raw mut is_null) };
+    (!is_null).then_some(value)
 }
 
 /// The number of a cache of the catalog: signed from PostgreSQL 19 on.

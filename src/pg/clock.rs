@@ -3,8 +3,7 @@
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
-/// `CLOCK_REALTIME`, which Linux serves from the vDSO without a system call. Asked of libc directly: the
-/// standard library's `SystemTime` goes the same way, but its arithmetic costs a fifth of an id.
+/// `CLOCK_REALTIME`, asked of libc directly: the arithmetic of `SystemTime` costs a fifth of an id.
 pub struct SystemClock;
 
 impl Clock for SystemClock {
@@ -14,8 +13,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time since some instant before the server's start: `CLOCK_MONOTONIC`, one for all processes of a
-/// machine, which cannot be stepped. (`Instant` is the same clock, but can't be shared between processes.)
+/// `CLOCK_MONOTONIC`: the same for all processes of a machine, and never stepped. (An `Instant` can't be shared between processes.)
 pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }

@@ -27,36 +27,31 @@ pub fn timeline() -> u32 {
     timeline
 }
 
-/// Returns whether the server has stopped in good order, so that no process runs any more but the one that started all
-/// others.
+/// Returns whether the server has stopped in good order, and no process runs but the postmaster.
 pub fn is_shut_down() -> bool {
-    let mut intact = false;
-    // SAFETY: as below.
-    let state = unsafe {
-        let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
-        let state = (*control).state;
-        pg_sys::pfree(control.cast());
-        state
-    };
-    intact && state == pg_sys::DBState::DB_SHUTDOWNED
+    control_file(|control| control.state == pg_sys::DBState::DB_SHUTDOWNED) == Some(true)
 }
 
 /// The time of the checkpoint that this server started from, by the clock of the server that made it. Only while shared
 /// memory is laid out: later ones have this server's own.
 pub fn checkpoint_time() -> Option<UnixMicros> {
-    let mut intact = false;
-    // SAFETY: reads a file of the server's, whose path is set; what it gives is allocated for the caller.
-    let time = unsafe {
-        let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
-        let time = (*control).checkPointCopy.time;
-        pg_sys::pfree(control.cast());
-        time
-    };
-    intact.then(|| UnixMicros(time.saturating_mul(1_000_000)))
+    control_file(|control| UnixMicros(control.checkPointCopy.time.saturating_mul(1_000_000)))
 }
 
-/// The commit time of the last transaction that was replayed since the server's start, by the clock of the server
-/// that it was committed on.
+/// Reads of the control file; None where it is damaged.
+fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T> {
+    let mut intact = false;
+    // SAFETY: reads a file of the server's, whose path is set; what it gives is allocated for the caller.
+    let found = unsafe {
+        let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
+        let found = read(&*control);
+        pg_sys::pfree(control.cast());
+        found
+    };
+    intact.then_some(found)
+}
+
+/// The commit time of the last transaction replayed since the start, by the clock of the server that committed it.
 pub fn last_replayed() -> Option<UnixMicros> {
     /// From 1970 to 2000, in microseconds.
     const SINCE_1970: i64 = 946_684_800_000_000;
@@ -65,7 +60,7 @@ pub fn last_replayed() -> Option<UnixMicros> {
     (last != 0).then(|| UnixMicros(last.saturating_add(SINCE_1970)))
 }
 
-/// Who may read and write the files of the cluster.
+/// The mode of the files of the cluster: who may read and write them.
 pub fn file_mode() -> u32 {
     unsafe extern "C" {
         static pg_file_create_mode: std::ffi::c_int;

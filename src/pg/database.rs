@@ -1,6 +1,6 @@
 //! The databases of the cluster.
 
-use super::worker;
+use super::{rows, worker};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::fs;
@@ -16,8 +16,7 @@ pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
 }
 
-/// Returns whether the server keeps files of a database, also where there are no transactions. True where that cannot
-/// be found out.
+/// Returns whether the server keeps files of a database, without a transaction; true where that cannot be found out.
 pub fn has_files(database: u32) -> bool {
     /// Tablespaces, and in each a folder for each major version.
     const TABLESPACES: &str = "pg_tblspc";
@@ -39,8 +38,8 @@ pub fn of_name(name: &str) -> Option<u32> {
     find(|row| (name_of(row) == name).then(|| row.oid.to_u32()))
 }
 
-/// The databases in which there may be the extension, also those that are closed to new sessions. Closed templates are
-/// there to be copied, and are left out, as are databases whose removal was cut short. Only within a transaction.
+/// The databases in which there may be the extension, also closed ones; not closed templates, which are there to be copied, nor those
+/// whose removal was cut short. Only within a transaction.
 pub fn all_in_use() -> Vec<u32> {
     let mut found = Vec::new();
     let _: Option<()> = find(|row| {
@@ -53,8 +52,7 @@ pub fn all_in_use() -> Vec<u32> {
     found
 }
 
-/// Returns whether this database is still one that can be used, for workers, which have no transaction yet; true also
-/// where it can't be found out. Closed templates can: a worker there goes on.
+/// Returns whether a database, also a closed template, can be used, for workers without a transaction; true where that can't be found out.
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));
@@ -69,24 +67,17 @@ fn name_of(row: &pg_sys::FormData_pg_database) -> String {
     unsafe { CStr::from_ptr(row.datname.data.as_ptr()).to_string_lossy().into_owned() }
 }
 
-/// The first that is wanted of the rows. Never by an index: a worker without a database can't open one, if it is the
-/// first to need it since the server's start.
+/// The first row that is wanted. Not by an index, which a worker without a database may be unable to open.
 fn find<T>(mut wanted: impl FnMut(&pg_sys::FormData_pg_database) -> Option<T>) -> Option<T> {
     let mut found = None;
     // SAFETY: as above. A scan of the shared catalog; rows of it begin with the struct's fields.
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
         let catalog = pg_sys::table_open(pg_sys::DatabaseRelationId, lock);
-        let (nothing, no_keys) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let scan = pg_sys::systable_beginscan(catalog, pg_sys::InvalidOid, false, nothing, 0, no_keys);
-        while found.is_none() {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
+        rows::scan(catalog, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
             found = wanted(&*pg_sys::GETSTRUCT(row).cast());
-        }
-        pg_sys::systable_endscan(scan);
+            found.is_none()
+        });
         pg_sys::table_close(catalog, lock);
     }
     found

@@ -11,8 +11,7 @@ pub fn legible(text: &str) -> String {
     text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
 }
 
-/// A text of this database, as UTF-8; None where it is none, which a database without an encoding does not know. Only
-/// within a transaction.
+/// A text of this database, as UTF-8; None where it is none. Only within a transaction.
 pub fn to_utf8(bytes: &[u8]) -> Option<String> {
     if is_passed_on() {
         return String::from_utf8(bytes.to_vec()).ok();

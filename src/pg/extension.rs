@@ -1,16 +1,17 @@
 //! The extension in this database: its oid, its members, and keeping it from being dropped.
 
-use super::report::raise;
+use super::report::{not_ready, raise};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{IntoDatum, PgSqlErrorCode, function_name, pg_sys};
+use pgrx::{IntoDatum, pg_sys};
 
 /// Returns the reason why a call cannot go on whose extension was dropped.
 #[cold]
 pub fn missing() -> ErrorReport {
-    let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-    ErrorReport::new(code, "extension \"snowflake_ids\" does not exist any more", function_name!())
-        .set_detail("It was dropped from this database during the call.")
-        .set_hint("Run CREATE EXTENSION snowflake_ids.")
+    not_ready(
+        "extension \"snowflake_ids\" does not exist any more",
+        "It was dropped from this database during the call.",
+        "Run CREATE EXTENSION snowflake_ids.",
+    )
 }
 
 /// Keeps an extension from being dropped until the transaction ends: a drop locks it before all that it has.
@@ -53,8 +54,7 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The extension, where an object of a catalog is a member of it: else a user could have made one of its name. Only within a
-/// transaction.
+/// The extension, where an object of a catalog is its member: a user could have made one of that name. Only within a transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: as above.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };

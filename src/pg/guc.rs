@@ -12,30 +12,33 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
-/// What all settings have: a name, a context, and two sentences for people.
+/// The parts that all settings have: a name, a context, and two sentences for people.
 pub struct About {
     /// The name in full, `snowflake_ids.` included.
     pub name: &'static CStr,
     /// One line, for `pg_settings.short_desc`.
     pub short: &'static CStr,
-    /// What more there is to say, for `pg_settings.extra_desc`.
+    /// Further explanation, for `pg_settings.extra_desc`.
     pub long: &'static CStr,
-    /// Who may set it, and when.
+    /// The context in which it may be set.
     pub context: GucContext,
 }
 
 /// Reason why a value is refused.
 pub struct BadValue {
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     pub detail: String,
     /// The way out, as a sentence.
     pub hint: Option<String>,
 }
 
-/// A rule that values of a setting must meet. It must not panic.
-pub trait Check<T> {
+/// A rule that texts of a setting must meet. It must not panic.
+pub trait Rule {
     /// Returns whether a value is right.
-    fn check(value: T) -> Result<(), BadValue>;
+    fn check(value: &str) -> Result<(), BadValue>;
+
+    /// Takes a value that was checked; empty where there is none.
+    fn assign(_value: &str) {}
 }
 
 /// Defines a whole number within a range.
@@ -57,48 +60,18 @@ pub fn define_bool(about: About, setting: &'static GucSetting<bool>) {
     define(name, || GucRegistry::define_bool_guc(name, short, long, setting, context, flags));
 }
 
-/// Defines one of several words, with a check.
-pub fn define_enum<T: GucEnum, C: Check<T>>(about: About, setting: &'static GucSetting<T>) {
+/// Defines one of several words.
+pub fn define_enum<T: GucEnum>(about: About, setting: &'static GucSetting<T>) {
     let About { name, short, long, context } = about;
-    let (flags, hook) = (GucFlags::default(), Some(check_enum::<T, C> as EnumHook));
-    define(name, || {
-        // SAFETY: the hook is guarded against panics.
-        unsafe {
-            GucRegistry::define_enum_guc_with_hooks(
-                name, short, long, setting, context, flags, hook, None, None,
-            );
-        }
-    });
-}
-
-/// Defines text, with a check.
-pub fn define_text<C: for<'a> Check<&'a str>>(about: About, setting: &'static GucSetting<Option<CString>>) {
-    let About { name, short, long, context } = about;
-    let (flags, hook) = (GucFlags::default(), Some(check_text::<C> as TextHook));
-    define(name, || {
-        // SAFETY: the hook is guarded against panics.
-        unsafe {
-            GucRegistry::define_string_guc_with_hooks(
-                name, short, long, setting, context, flags, hook, None, None,
-            );
-        }
-    });
-}
-
-/// What a value that is assigned becomes in this process. It must not panic.
-pub trait Assign {
-    /// Takes a value that was checked; empty where there is none.
-    fn assign(value: &str);
-}
-
-/// Defines text, with a check, and with what becomes of each value that it has.
-pub fn define_text_assigned<C>(about: About, setting: &'static GucSetting<Option<CString>>)
-where
-    C: for<'a> Check<&'a str> + Assign,
-{
-    let About { name, short, long, context } = about;
-    let (check, assign) = (Some(check_text::<C> as TextHook), Some(assign_text::<C> as AssignHook));
     let flags = GucFlags::default();
+    define(name, || GucRegistry::define_enum_guc(name, short, long, setting, context, flags));
+}
+
+/// Defines text that meets a rule.
+pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CString>>) {
+    let About { name, short, long, context } = about;
+    let (flags, check, assign) =
+        (GucFlags::default(), Some(check_text::<R> as TextHook), Some(assign_text::<R> as AssignHook));
     define(name, || {
         // SAFETY: the hooks are guarded against panics.
         unsafe {
@@ -169,8 +142,7 @@ pub fn impose(name: &CStr, value: &CStr) {
     }
 }
 
-/// The value of a setting by its name, ours or not; one that no module defines keeps what the configuration
-/// gives it; of one that is too long, its beginning. None where that gives nothing.
+/// The value of a setting by its name, ours or not; also one that the configuration gives before it is defined. Cut to the length to check.
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call; the value is copied before anything can change it.
     unsafe {
@@ -209,30 +181,18 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// The value of a setting: a plain load. pgrx's own accessor looks up the current thread each time, which on
-/// the id path costs as much as the id.
+/// The value of a setting: a plain load. pgrx's own accessor looks up the current thread each time, which costs as much as an id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
     // SAFETY: a process of the server has one thread, and the server itself keeps the value valid.
     unsafe { T::from_raw(*setting.as_ptr()) }
 }
 
-type EnumHook = unsafe extern "C-unwind" fn(*mut c_int, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
 type TextHook =
     unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
-
 type AssignHook = unsafe extern "C-unwind" fn(*const c_char, *mut c_void);
 
-unsafe extern "C-unwind" fn check_enum<T: GucEnum, C: Check<T>>(
-    value: *mut c_int,
-    _extra: *mut *mut c_void,
-    _source: pg_sys::GucSource::Type,
-) -> bool {
-    // SAFETY: the server passes a value that it found among the words of the setting.
-    unsafe { pgrx_extern_c_guard(|| accept(C::check(T::from_ordinal(*value)))) }
-}
-
-unsafe extern "C-unwind" fn check_text<C: for<'a> Check<&'a str>>(
+unsafe extern "C-unwind" fn check_text<R: Rule>(
     value: *mut *mut c_char,
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
@@ -240,18 +200,18 @@ unsafe extern "C-unwind" fn check_text<C: for<'a> Check<&'a str>>(
     // SAFETY: the server passes null or text that ends in a zero byte.
     unsafe {
         pgrx_extern_c_guard(|| {
-            (*value).is_null() || accept(short_text(CStr::from_ptr(*value)).and_then(|text| C::check(&text)))
+            (*value).is_null() || accept(short_text(CStr::from_ptr(*value)).and_then(|text| R::check(&text)))
         })
     }
 }
 
-unsafe extern "C-unwind" fn assign_text<A: Assign>(value: *const c_char, _extra: *mut c_void) {
+unsafe extern "C-unwind" fn assign_text<R: Rule>(value: *const c_char, _extra: *mut c_void) {
     // SAFETY: the server passes null or text that ends in a zero byte.
     unsafe {
         pgrx_extern_c_guard(|| {
             let text =
                 if value.is_null() { Cow::Borrowed("") } else { CStr::from_ptr(value).to_string_lossy() };
-            A::assign(&text);
+            R::assign(&text);
         });
     }
 }

@@ -1,11 +1,12 @@
 //! SQL functions that are kept out of the statements that call them. The planner puts a simple function's body in the place of
 //! its call, where no hook meets it; as a call it stays, its body is planned as a statement of its own.
 
+use super::catalog;
 use super::text::bytes_of;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::OnceLock;
 
-/// Whether functions are to be kept out at the moment. Must not fail, and calls nothing of the server's.
+/// Returns whether functions are to be kept out at the moment. Must not fail, and calls nothing of the server's.
 type Wanted = fn() -> bool;
 
 static WANTED: OnceLock<Wanted> = OnceLock::new();
@@ -39,35 +40,22 @@ unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
 
 /// Returns whether this is a function in SQL that seems to call a sequence. Only within a transaction.
 fn calls_sequences(function: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction, as functions are looked up in one. A row of the cache is the struct, and read before it
-    // is let go; both columns are texts.
-    unsafe {
-        #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
-        let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as _, function.into());
-        if row.is_null() {
-            return false;
+    let cache = pg_sys::SysCacheIdentifier::PROCOID;
+    let calls = catalog::cached(cache, function, |row| {
+        // SAFETY: a row of the cache is the struct; both columns are texts.
+        unsafe {
+            let found: &pg_sys::FormData_pg_proc = &*pg_sys::GETSTRUCT(row).cast();
+            let column = |number: u32| {
+                let number = i16::try_from(number).unwrap_or_default();
+                catalog::cached_column(cache, row, number).map(|text| bytes_of(text))
+            };
+            found.prolang.to_u32() == SQL && {
+                column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word)
+                    || column(pg_sys::Anum_pg_proc_prosqlbody).is_some_and(has_call)
+            }
         }
-        let found: &pg_sys::FormData_pg_proc = &*pg_sys::GETSTRUCT(row).cast();
-        let is_sql = found.prolang.to_u32() == SQL;
-        let column = |number: u32| {
-            let mut is_null = false;
-            let number = i16::try_from(number).unwrap_or_default();
-            #[allow(clippy::cast_possible_wrap, reason = "as above")]
-            let value = pg_sys::SysCacheGetAttr(
-                pg_sys::SysCacheIdentifier::PROCOID as _,
-                row,
-                number,
-                &raw mut is_null,
-            );
-            (!is_null).then(|| bytes_of(value))
-        };
-        let calls = is_sql && {
-            column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word)
-                || column(pg_sys::Anum_pg_proc_prosqlbody).is_some_and(has_call)
-        };
-        pg_sys::ReleaseSysCache(row);
-        calls
-    }
+    });
+    calls == Some(true)
 }
 
 /// Returns whether one of the words is there that is not the end of another name.

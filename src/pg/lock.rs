@@ -23,35 +23,21 @@ unsafe extern "C-unwind" {
 
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
-/// How many there are.
 const LOCKS: i32 = 5;
 
-/// What a lock is for.
+/// The purposes of the locks, in the order in which they lie.
 #[derive(Clone, Copy)]
 pub enum For {
-    /// Which tag has which place.
+    /// The slots of tags.
     Directory,
-    /// What transactions gave out that may be rolled back.
-    Floors,
     /// The state of the server: which node issues, and how far.
     State,
-    /// What the log was told.
+    /// The lines that the log got.
     LogLimit,
     /// Sweeping away what sections left.
     Sweep,
-}
-
-impl For {
-    /// Its place among all.
-    fn number(self) -> usize {
-        match self {
-            Self::Directory => 0,
-            Self::State => 1,
-            Self::LogLimit => 2,
-            Self::Sweep => 3,
-            Self::Floors => 4,
-        }
-    }
+    /// The ids that transactions gave out and that may be rolled back.
+    Floors,
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.
@@ -64,7 +50,7 @@ impl LwLock {
     /// One of the locks that were requested. Only while shared memory is laid out.
     pub fn requested(purpose: For) -> Self {
         // SAFETY: as many were requested under this name.
-        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose.number())).lock })
+        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose as usize)).lock })
     }
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {

@@ -1,7 +1,6 @@
 //! Variables of one process.
 
-/// A variable of this process. Each process of the server serves one session and has one thread, so cells
-/// need no lock; the standard library's thread-locals would cost a call on each access.
+/// A variable of this process, which has one thread. Thread-locals would cost a call on each access.
 pub struct PerProcess<T>(T);
 
 // SAFETY: a process of the server has one thread.

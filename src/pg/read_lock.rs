@@ -4,7 +4,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// What to do about a lock that is not to be had at once.
+/// The wait for a lock that is not to be had at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// It is not waited for.
@@ -19,8 +19,7 @@ pub struct Lock(pg_sys::Oid);
 const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock.cast_signed();
 
 impl Lock {
-    /// Takes the lock of a relation; None where it was not to be had in that time. After a wait the transaction can only be
-    /// rolled back then.
+    /// Takes the lock of a relation; None where it was not to be had in time. The transaction can only be rolled back then.
     pub fn take(relation: pg_sys::Oid, wait: Wait) -> Option<Self> {
         // SAFETY: within a transaction; the lock is of a number, whatever that is.
         let at_once = || unsafe { pg_sys::ConditionalLockRelationOid(relation, MODE) };

@@ -1,6 +1,6 @@
 //! Calls of the server's functions for sequences, which are redirected to functions of ours while a statement is planned.
 
-use super::{inherits, role};
+use super::{relation, role};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -295,7 +295,7 @@ fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<p
         if let Some(sequence) = of_column(table, column) {
             return Some(sequence);
         }
-        for above in inherits::columns_above(table, column) {
+        for above in relation::columns_above(table, column) {
             if !columns.contains(&above) {
                 columns.push(above);
             }

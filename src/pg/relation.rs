@@ -1,8 +1,8 @@
 //! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
 
-use super::extension;
 use super::role::{self, RoleSettings};
-use pgrx::{PgList, pg_sys};
+use super::{catalog, extension, rows};
+use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
 
@@ -14,7 +14,7 @@ pub struct Relation {
     is_sequence: bool,
 }
 
-/// Where a sequence is.
+/// The position of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencePosition {
     /// The number it gave last, or gives next.
@@ -26,23 +26,13 @@ pub struct SequencePosition {
 impl Relation {
     /// The relation of an oid, as far as this transaction sees; None where there is none. Only within a transaction.
     pub fn find(oid: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
-        unsafe {
-            #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
-            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
-            if row.is_null() {
-                return None;
-            }
-            let class: &pg_sys::FormData_pg_class = &*pg_sys::GETSTRUCT(row).cast();
-            let found = Self {
-                oid,
-                owner: class.relowner,
-                // A character of C's has a sign on some machines.
-                is_sequence: class.relkind.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE],
-            };
-            pg_sys::ReleaseSysCache(row);
-            Some(found)
-        }
+        catalog::cached(pg_sys::SysCacheIdentifier::RELOID, oid, |row| {
+            // SAFETY: a row of the cache is the struct.
+            let class: &pg_sys::FormData_pg_class = unsafe { &*pg_sys::GETSTRUCT(row).cast() };
+            // A character of C's has a sign on some machines.
+            let is_sequence = class.relkind.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE];
+            Self { oid, owner: class.relowner, is_sequence }
+        })
     }
 
     /// The relation of a name in the schema of another. None where there is none. Only within a transaction.
@@ -104,8 +94,7 @@ impl Relation {
         }
     }
 
-    /// Returns whether the caller gains nothing by its owner's rights: who may become that role, and has its privileges
-    /// anyway.
+    /// Returns whether the caller gains nothing by its owner's rights: has that role's privileges, and may become it.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
@@ -138,18 +127,16 @@ impl Relation {
             if sequence.is_null() {
                 return None;
             }
-            let (nothing, no_keys) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let scan = pg_sys::systable_beginscan(sequence, pg_sys::InvalidOid, false, nothing, 0, no_keys);
-            let row = pg_sys::systable_getnext(scan);
-            let column = |number| {
-                let number = NonZeroUsize::new(number).filter(|_| !row.is_null())?;
-                pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att)
-            };
-            let position = column(1).zip(column(3)).map(|(last_value, is_called)| SequencePosition {
-                last_value: last_value.value().cast_signed() as i64,
-                is_called: is_called.value() != 0,
+            let mut position = None;
+            rows::scan(sequence, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
+                let column = |number| pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att);
+                let (first, third) = (NonZeroUsize::MIN, NonZeroUsize::MIN.saturating_add(2));
+                position = column(first).zip(column(third)).map(|(last_value, is_called)| SequencePosition {
+                    last_value: last_value.value().cast_signed() as i64,
+                    is_called: is_called.value() != 0,
+                });
+                false
             });
-            pg_sys::systable_endscan(scan);
             pg_sys::relation_close(sequence, lock);
             position
         }
@@ -203,7 +190,46 @@ unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
             receiver,
             std::ptr::null_mut(),
         );
-        // What it made is seen from here on.
+        // Its result is seen from here on.
         pg_sys::CommandCounterIncrement();
     }
+}
+
+/// `pg_inherits`, and its index by the table below.
+const INHERITS: u32 = 2611;
+const INHERITS_BY_TABLE: u32 = 2680;
+
+/// The columns of the same name in the tables directly above. Only within a transaction.
+pub fn columns_above(table: pg_sys::Oid, column: i16) -> Vec<(pg_sys::Oid, i16)> {
+    // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
+    let name = unsafe { pg_sys::get_attname(table, column, true) };
+    if name.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the same; 0 where there is none of that name.
+    let column_of = |parent| unsafe { pg_sys::get_attnum(parent, name) };
+    let columns = parents(table).into_iter().map(|parent| (parent, column_of(parent)));
+    columns.filter(|(_, column)| *column > 0).collect()
+}
+
+fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    const TABLE: i16 = 1;
+    const PARENT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+    let mut found = Vec::new();
+    // SAFETY: within a transaction. What is opened is what is closed; the columns of a row are never null.
+    unsafe {
+        let lock = pg_sys::AccessShareLock.cast_signed();
+        let inherits = pg_sys::table_open(INHERITS.into(), lock);
+        let mut key = pg_sys::ScanKeyData::default();
+        #[allow(clippy::cast_possible_truncation, reason = "the number of a strategy")]
+        let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
+        pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
+        rows::scan(inherits, INHERITS_BY_TABLE.into(), std::ptr::null_mut(), &mut [key], |row| {
+            let parent = pgrx::htup::heap_getattr_raw(row, PARENT, (*inherits).rd_att);
+            found.extend(parent.and_then(|parent| pg_sys::Oid::from_datum(parent, false)));
+            true
+        });
+        pg_sys::table_close(inherits, lock);
+    }
+    found
 }

@@ -6,26 +6,17 @@ use pgrx::{pg_guard, pg_sys};
 use std::cell::Cell;
 use std::sync::Once;
 
-/// What wants to know. Must not fail, and calls nothing of the server's but what may be called in the middle of anything.
-pub trait Listener: Sync {
-    /// This relation was changed or dropped; with no oid, any may have been.
-    fn changed(&self, relation: pg_sys::Oid);
-}
-
-impl<F: Fn(pg_sys::Oid) + Sync> Listener for F {
-    fn changed(&self, relation: pg_sys::Oid) {
-        self(relation);
-    }
-}
+/// Called with a relation that was changed or dropped; with no oid, any may have been. Must not fail, and calls nothing of the server that
+/// may look at a catalog.
+type Listener = fn(pg_sys::Oid);
 
 /// More than there are in the code.
 const MOST: usize = 8;
 
-static LISTENERS: PerProcess<Cell<[Option<&'static dyn Listener>; MOST]>> =
-    PerProcess::new(Cell::new([None; MOST]));
+static LISTENERS: PerProcess<Cell<[Option<Listener>; MOST]>> = PerProcess::new(Cell::new([None; MOST]));
 
 /// Has a listener called from now on. Each is to call this once in its life.
-pub fn listen(listener: &'static dyn Listener) {
+pub fn listen(listener: Listener) {
     static ONCE: Once = Once::new();
     let mut listeners = LISTENERS.get();
     let place = listeners.iter_mut().find(|place| place.is_none());
@@ -41,6 +32,6 @@ pub fn listen(listener: &'static dyn Listener) {
 #[pg_guard]
 unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     for listener in LISTENERS.get().into_iter().flatten() {
-        listener.changed(relation);
+        listener(relation);
     }
 }

@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Where the server's own processes that apply what arrives begin.
+/// The entry points of the server's own processes that apply rows.
 const APPLIERS: [&CStr; 3] = [c"ApplyWorkerMain", c"TablesyncWorkerMain", c"ParallelApplyWorkerMain"];
 
 /// Returns whether the row that a trigger is called for came from a publisher: this process applies such rows, and no

@@ -68,6 +68,23 @@ pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> Er
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
 }
 
+/// A state of the server or the database in which this cannot be done.
+#[cold]
+pub fn not_ready(
+    message: impl Into<String>,
+    detail: impl Into<String>,
+    hint: impl Into<String>,
+) -> ErrorReport {
+    let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+    ErrorReport::new(code, message.into(), function_name!()).set_detail(detail).set_hint(hint)
+}
+
+/// A right that the caller lacks.
+#[cold]
+pub fn denied(message: &'static str) -> ErrorReport {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
+}
+
 /// Returns what an error said that was caught.
 pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
     match error {

@@ -65,15 +65,14 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
-/// What is to be done when roles change.
+/// The action for a change of roles.
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
 /// Number of times that this process was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-/// Has `action` called whenever a role was changed or dropped, memberships were granted or revoked, or a database has
-/// another owner.
+/// Has `action` called whenever a role, a membership or the owner of a database was changed.
 pub fn on_change(action: OnRoleChange) {
     ON_CHANGE.set(Some(action));
     watch();
@@ -98,8 +97,7 @@ pub fn watch() {
     });
 }
 
-/// Returns how many of them there were since [`watch`]: where that is the same as before, every role has the rights
-/// that it had.
+/// Returns the number of such changes since [`watch`].
 #[inline]
 pub fn changes() -> u64 {
     CHANGES.get()
@@ -113,7 +111,7 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     }
 }
 
-/// What becomes of settings that were made for the rest of the transaction.
+/// The end of settings that were made for the rest of the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoleSettings {
     /// They end with what was run.
@@ -132,41 +130,31 @@ pub(super) fn with_rights<T>(
     settings: RoleSettings,
     work: impl FnOnce() -> T,
 ) -> T {
-    let mut user = pg_sys::InvalidOid;
-    let mut context = 0;
-    let mut bits = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
-    if all_rows {
-        bits |= pg_sys::SECURITY_NOFORCE_RLS;
-    }
-    let bits = bits.cast_signed();
+    let all_rows = if all_rows { pg_sys::SECURITY_NOFORCE_RLS } else { 0 };
+    as_role(role, pg_sys::SECURITY_RESTRICTED_OPERATION | all_rows, || {
+        // SAFETY: within a transaction, whose end also ends the settings of all nest levels.
+        let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
+        guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
+        let done = work();
+        // SAFETY: what was begun above.
+        unsafe { pg_sys::AtEOXact_GUC(settings == RoleSettings::Stay, nest_level) };
+        done
+    })
+}
+
+/// The same for SQL in which every name is qualified: names mean what they mean in the session.
+pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
+    as_role(role, 0, work)
+}
+
+fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
+    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+    let bits = (pg_sys::SECURITY_LOCAL_USERID_CHANGE | bits).cast_signed();
     // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets the user,
     // as for every error within a function of another's rights. Bits of the context are only added.
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
         pg_sys::SetUserIdAndSecContext(role, context | bits);
-    }
-    // SAFETY: as above; the end of a transaction also ends the settings of all nest levels.
-    let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
-    guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
-    let done = work();
-    // SAFETY: what was begun and read above.
-    unsafe {
-        pg_sys::AtEOXact_GUC(settings == RoleSettings::Stay, nest_level);
-        pg_sys::SetUserIdAndSecContext(user, context);
-    }
-    done
-}
-
-/// Runs `work` with the rights of a role, as [`with_rights`] does. For SQL of our own in which every name is qualified: names mean
-/// what they mean in the session. Only within a transaction.
-pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
-    let mut user = pg_sys::InvalidOid;
-    let mut context = 0;
-    let bits = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
-    // SAFETY: as in `with_rights`.
-    unsafe {
-        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-        pg_sys::SetUserIdAndSecContext(role, context | bits.cast_signed());
     }
     let done = work();
     // SAFETY: what was read above.

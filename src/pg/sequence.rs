@@ -1,7 +1,7 @@
 //! Sequences of others: how they count, who may use them, and calls of the server's functions for them.
 
 use super::process::PerProcess;
-use super::{relcache, role};
+use super::{catalog, relcache, role};
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ unsafe extern "C-unwind" {
     fn nextval_internal(sequence: pg_sys::Oid, check_permissions: bool) -> i64;
 }
 
-/// What is to be done when a table changes.
+/// The action for a change of a table.
 type OnSequenceChange = fn();
 
 /// The table that is watched, where there is one, and what is done.
@@ -20,12 +20,11 @@ type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called whenever a table was changed or dropped, and all statements planned anew; with no table, whenever any
-/// was.
+/// Has `action` called whenever a table, or with none any, was changed or dropped, and then all statements planned anew.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
-    ONCE.call_once(|| relcache::listen(&changed));
+    ONCE.call_once(|| relcache::listen(changed));
 }
 
 fn changed(relation: pg_sys::Oid) {
@@ -40,11 +39,10 @@ fn changed(relation: pg_sys::Oid) {
 
 static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 
-/// Has `action` called in each process whenever a relation was changed, in the middle of whatever it does: must not fail, and calls
-/// nothing of the server's. Only while the server loads libraries.
+/// Has `action` called in each process whenever a relation was changed. It must not fail. Only while the server loads libraries.
 pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
-    relcache::listen(&any_changed);
+    relcache::listen(any_changed);
 }
 
 fn any_changed(_relation: pg_sys::Oid) {
@@ -59,8 +57,7 @@ pub fn plan_anew() {
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence against being altered, bound or dropped until the transaction ends, as the server's functions do; takes in
-/// what has changed until then.
+/// Locks a sequence against being altered, bound or dropped until the transaction ends, and takes in earlier changes.
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: within a transaction, at whose end the lock goes.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
@@ -114,7 +111,7 @@ fn since_when(
 
 /// The column that owns a sequence, or is an identity by it. Only within a transaction.
 pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
-    /// How `pg_depend` says so of a serial's, and of an identity's.
+    /// The kinds of dependency of a serial's, and of an identity's.
     const AUTOMATIC: u8 = b'a';
     const INTERNAL: u8 = b'i';
     let (mut table, mut column) = (pg_sys::InvalidOid, 0);
@@ -148,7 +145,7 @@ pub fn is_sequence(relation: pg_sys::Oid) -> bool {
     unsafe { pg_sys::get_rel_relkind(relation) }.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE]
 }
 
-/// How a sequence counts.
+/// The terms by which a sequence counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceTerms {
     pub increment: i64,
@@ -160,32 +157,20 @@ pub struct SequenceTerms {
 
 /// Returns how a sequence counts; None where there is none of this oid. Only within a transaction.
 pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
-    // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
-    unsafe {
-        #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
-        let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::SEQRELID as _, sequence.into());
-        if row.is_null() {
-            return None;
-        }
-        // Columns of pg_sequence, which are never null: an oid, three bigints and a boolean.
-        let datum = |column| {
-            let mut is_null = false;
-            #[allow(clippy::cast_possible_wrap, reason = "as above")]
-            let value = pg_sys::SysCacheGetAttr(
-                pg_sys::SysCacheIdentifier::SEQRELID as _,
-                row,
-                column,
-                &raw mut is_null,
-            );
-            value.value()
-        };
+    let cache = pg_sys::SysCacheIdentifier::SEQRELID;
+    catalog::cached(cache, sequence, |row| {
+        // SAFETY: columns of pg_sequence, which are never null: an oid, three bigints and a boolean.
+        let datum =
+            |column| unsafe { catalog::cached_column(cache, row, column) }.map_or(0, pg_sys::Datum::value);
         let number = |column| datum(column).cast_signed() as i64;
-        let is_bigint = datum(2) == pg_sys::Datum::from(pg_sys::INT8OID).value();
-        let (increment, max, min) = (number(4), number(5), number(6));
-        let terms = SequenceTerms { increment, min, max, cycles: datum(8) != 0, is_bigint };
-        pg_sys::ReleaseSysCache(row);
-        Some(terms)
-    }
+        SequenceTerms {
+            increment: number(4),
+            min: number(6),
+            max: number(5),
+            cycles: datum(8) != 0,
+            is_bigint: datum(2) == pg_sys::Datum::from(pg_sys::INT8OID).value(),
+        }
+    })
 }
 
 /// Returns what a sequence is called; an empty name where it is gone. Only within a transaction.
@@ -199,9 +184,9 @@ pub fn name(sequence: pg_sys::Oid) -> String {
     unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
-/// What a role wants with a sequence.
+/// The use that a role wants to make of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum SequenceUse {
     /// The next number.
     Next,
     /// The number that the session got.
@@ -211,11 +196,11 @@ pub enum Use {
 }
 
 /// Returns whether the current role may use a sequence so. Only within a transaction.
-pub fn allows(sequence: pg_sys::Oid, usage: Use) -> bool {
+pub fn allows(sequence: pg_sys::Oid, usage: SequenceUse) -> bool {
     let rights = match usage {
-        Use::Next => pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE,
-        Use::Look => pg_sys::ACL_SELECT | pg_sys::ACL_USAGE,
-        Use::Set => pg_sys::ACL_UPDATE,
+        SequenceUse::Next => pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE,
+        SequenceUse::Look => pg_sys::ACL_SELECT | pg_sys::ACL_USAGE,
+        SequenceUse::Set => pg_sys::ACL_UPDATE,
     };
     // SAFETY: as above; of several rights any does.
     let allowed =

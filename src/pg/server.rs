@@ -4,20 +4,13 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns whether `pg_upgrade` has started the server.
-pub fn is_upgrading() -> bool {
-    // SAFETY: set before any process starts, and only read since.
-    unsafe { pg_sys::IsBinaryUpgrade }
-}
-
 /// Returns whether `shared_preload_libraries` is being loaded.
 pub fn preloading() -> bool {
     // SAFETY: a plain variable of the server, written only by the postmaster at start.
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Returns whether `pg_upgrade` has started this server, to read one cluster or to fill another. What writes, or stays
-/// connected, is in its way.
+/// Returns whether `pg_upgrade` has started this server, which writes and connections are in the way of.
 pub fn upgrading() -> bool {
     // SAFETY: a plain variable of the server, set before it loads libraries.
     unsafe { pg_sys::IsBinaryUpgrade }
@@ -47,8 +40,7 @@ pub fn refuse_during_recovery() {
     unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };
 }
 
-/// Fails where a command may not write: while the server replays its log, in a read-only transaction, in a parallel query. With the
-/// server's own errors, which name the command.
+/// Fails where a command may not write: in recovery, a read-only transaction or a parallel query. The errors are the server's.
 pub fn refuse_unless_writable(command: &'static CStr) {
     // SAFETY: the text is a constant; the errors are the server's own.
     unsafe {
@@ -83,24 +75,19 @@ pub fn process_number() -> usize {
 }
 
 /// Returns the number of processes that can run SQL at once.
-#[cfg(not(feature = "pg14"))]
 pub fn max_processes() -> usize {
     // SAFETY: a plain variable of the server, fixed before shared memory is sized.
-    let processes = unsafe { pg_sys::MaxBackends };
-    usize::try_from(processes).unwrap_or(0).max(1)
-}
-
-/// Returns the number of processes that can run SQL at once. The server adds them up only after libraries were loaded, which
-/// is too late to size shared memory by; this is its sum.
-#[cfg(feature = "pg14")]
-pub fn max_processes() -> usize {
-    /// The launcher of autovacuum.
-    const LAUNCHER: usize = 1;
-    [c"max_connections", c"autovacuum_max_workers", c"max_worker_processes", c"max_wal_senders"]
-        .iter()
-        .filter_map(|setting| super::guc::shown(setting)?.parse::<usize>().ok())
-        .sum::<usize>()
-        + LAUNCHER
+    #[cfg(not(feature = "pg14"))]
+    let processes = usize::try_from(unsafe { pg_sys::MaxBackends }).unwrap_or(0).max(1);
+    // These add them up only after libraries were loaded, which is too late. One more is the launcher of autovacuum.
+    #[cfg(feature = "pg14")]
+    let processes =
+        [c"max_connections", c"autovacuum_max_workers", c"max_worker_processes", c"max_wal_senders"]
+            .iter()
+            .filter_map(|setting| super::guc::shown(setting)?.parse::<usize>().ok())
+            .sum::<usize>()
+            + 1;
+    processes
 }
 
 /// Returns the number of workers that can run at once.
@@ -122,10 +109,4 @@ pub fn may_see_all_activity() -> bool {
 pub fn database() -> u32 {
     // SAFETY: a plain variable of this process, set when it connected.
     unsafe { pg_sys::MyDatabaseId }.to_u32()
-}
-
-/// Returns whether the present role is a superuser. Only within a transaction.
-pub fn is_superuser() -> bool {
-    // SAFETY: looks the present role up.
-    unsafe { pg_sys::superuser() }
 }

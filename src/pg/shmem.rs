@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// A value in shared memory, the same for all processes: they are forked from the postmaster that made it.
 pub struct Shmem<T> {
-    /// What the server calls it.
+    /// Its name in the server.
     name: &'static CStr,
     /// The bytes behind it that its arrays take.
     rest: fn() -> usize,
@@ -22,7 +22,7 @@ pub struct Shmem<T> {
 impl<T: Send + Sync> Shmem<T> {
     /// A value that the server makes when it starts, if that is asked of it.
     pub const fn new(name: &'static CStr, rest: fn() -> usize, make: fn(&mut Rest) -> Option<T>) -> Self {
-        // What has to be dropped has something outside of the block.
+        // A value that has to be dropped has something outside of the block.
         const { assert!(!needs_drop::<T>() && align_of::<T>() <= CACHE_LINE) };
         Self { name, rest, make, place: AtomicPtr::new(null_mut()) }
     }
@@ -67,7 +67,7 @@ impl Rest {
 }
 
 /// A block of shared memory, whatever is in it.
-pub trait Block: Sync {
+pub trait SharedBlock: Sync {
     /// Its size in bytes.
     fn size(&self) -> usize;
     /// Has the value in it made, unless it is there.
@@ -77,7 +77,7 @@ pub trait Block: Sync {
     unsafe fn lay_out(&self);
 }
 
-impl<T: Send + Sync> Block for Shmem<T> {
+impl<T: Send + Sync> SharedBlock for Shmem<T> {
     fn size(&self) -> usize {
         size_of::<T>() + (self.rest)()
     }
@@ -103,12 +103,12 @@ impl<T: Send + Sync> Block for Shmem<T> {
     }
 }
 
-static BLOCKS: OnceLock<&'static [&'static dyn Block]> = OnceLock::new();
+static BLOCKS: OnceLock<&'static [&'static dyn SharedBlock]> = OnceLock::new();
 
-/// What is done with shared memory by the process that makes it, while no other can look at it.
+/// The actions on shared memory of the process that makes it, while no other can look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// When it is laid out, also after a crash.
+    /// Called when it is laid out, also after a crash.
     pub begin: fn(),
     /// Called when the server has stopped in good order.
     pub end: fn(),
@@ -117,7 +117,7 @@ pub struct Keep {
 static KEEP: OnceLock<Keep> = OnceLock::new();
 
 /// Asks the server for these blocks of shared memory, and has their values made.
-pub fn request(blocks: &'static [&'static dyn Block], keep: Keep) {
+pub fn request(blocks: &'static [&'static dyn SharedBlock], keep: Keep) {
     BLOCKS.get_or_init(|| blocks);
     KEEP.get_or_init(|| keep);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded, while it loads libraries.
@@ -146,11 +146,11 @@ fn reserve() {
     lock::request();
 }
 
-fn blocks() -> &'static [&'static dyn Block] {
+fn blocks() -> &'static [&'static dyn SharedBlock] {
     BLOCKS.get().copied().unwrap_or_default()
 }
 
-/// What the server aligns blocks to.
+/// The server's alignment of blocks.
 const CACHE_LINE: usize = 128;
 
 #[cfg(not(feature = "pg14"))]

@@ -7,7 +7,7 @@ use super::text::TextOut;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
-use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
+use pgrx::spi::{OwnedPreparedStatement, SpiClient, SpiError, SpiHeapTupleData, SpiTupleTable};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
@@ -26,8 +26,7 @@ impl Statement {
         Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// The same for many rows at once, planned each time: a plan that was best for an empty table looks at all of it for
-    /// each row.
+    /// The same for many rows, planned each time: a plan that was best for an empty table looks at all of it for each row.
     pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
@@ -61,36 +60,30 @@ impl Statement {
         read: impl FnOnce(SpiTupleTable<'_>) -> Result<T, SpiError>,
     ) -> Result<T, SpiError> {
         server::refuse_during_recovery();
-        without_context(|| {
-            Spi::connect_mut(|client| {
-                let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
-                // A trigger that the statement fires may come here again, while the plan is in use.
-                let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
-                    let plan = client.prepare_mut(self.sql, &types())?;
-                    return read(client.update(&plan, None, arguments)?);
-                };
-                let plan = match &mut *kept {
-                    Some(plan) => plan,
-                    empty => empty.insert(client.prepare_mut(self.sql, &types())?.keep()),
-                };
-                read(client.update(&*plan, None, arguments)?)
-            })
+        connect_mut(|client| {
+            let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
+            // A trigger that the statement fires may come here again, while the plan is in use.
+            let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
+                let plan = client.prepare_mut(self.sql, &types())?;
+                return read(client.update(&plan, None, arguments)?);
+            };
+            let plan = match &mut *kept {
+                Some(plan) => plan,
+                empty => empty.insert(client.prepare_mut(self.sql, &types())?.keep()),
+            };
+            read(client.update(&*plan, None, arguments)?)
         })
     }
 }
 
-/// Runs `work`. An error of the SQL in it passes without its CONTEXT: that names our own functions, which no user calls.
-fn without_context<T>(work: impl FnOnce() -> T) -> T {
-    PgTryBuilder::new(AssertUnwindSafe(work))
+/// Connects to SPI. An error of the SQL passes without its CONTEXT, which names our own functions, that no user calls.
+fn connect_mut<T>(work: impl FnOnce(&mut SpiClient<'_>) -> Result<T, SpiError>) -> Result<T, SpiError> {
+    PgTryBuilder::new(AssertUnwindSafe(|| Spi::connect_mut(work)))
         .catch_others(|error| CaughtError::ErrorReport(report::caught(error)).rethrow())
         .execute()
 }
 
-/// Runs a statement that is planned for this once, and gives the number in the first column of its first row; None where
-/// it has no row, or null.
-///
-/// # Errors
-/// Those of SPI, as where there is something else than a bigint; SQL errors are thrown.
+/// Runs a statement, planned for this once, and gives the bigint in the first column of its first row; None where there is none.
 pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     server::refuse_during_recovery();
     Spi::connect_mut(|client| {
@@ -99,11 +92,7 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     })
 }
 
-/// Runs a statement that only reads, planned for this once, and gives the text in the first column of its first row; None where it
-/// has no row, or null. Works during recovery.
-///
-/// # Errors
-/// Those of SPI, as where there is something else than text; SQL errors are thrown.
+/// The same with a text, for a statement that only reads: works during recovery.
 pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     Spi::connect(|client| {
         let rows = client.select(sql, None, &[])?;
@@ -111,21 +100,20 @@ pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     })
 }
 
-/// Runs a statement whose text is made for it, in the present transaction, and reads its first row; None where it gave none. All names
-/// in it have their schemas, operators included.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
+/// Runs a statement whose text is made for it, with all names qualified, and reads its first row; None where it gave none.
 pub fn changed<T>(
     sql: &str,
     arguments: &[DatumWithOid<'_>],
     read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
 ) -> Result<Option<T>, SpiError> {
     server::refuse_during_recovery();
-    without_context(|| {
-        Spi::connect_mut(|client| {
-            let rows = client.update(sql, None, arguments)?;
-            rows.into_iter().next().map(|row| read(&row)).transpose()
-        })
+    connect_mut(|client| {
+        let rows = client.update(sql, None, arguments)?;
+        rows.into_iter().next().map(|row| read(&row)).transpose()
     })
+}
+
+/// The same, and passes over its rows.
+pub fn run(sql: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
+    changed(sql, arguments, |_| Ok(())).map(drop)
 }

@@ -39,8 +39,7 @@ impl TagText {
         excerpt(&self.to_text())
     }
 
-    /// The tag as UTF-8. Where the database is not in UTF-8, letters that are not ASCII become question marks:
-    /// messages are UTF-8 here, and are not converted.
+    /// The tag as UTF-8, as messages are; of a database in another encoding, letters that are not ASCII become question marks.
     pub fn to_text(self) -> String {
         // SAFETY: looks at a variable of this process.
         let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
@@ -53,8 +52,7 @@ impl TagText {
         Tag::new(&ascii.collect::<Vec<u8>>()).map_or(*self, Self)
     }
 
-    /// The tag for people of this database, which may not be its own: then letters that are none in this
-    /// database's encoding become question marks.
+    /// The tag, perhaps another database's, for this one: letters that its encoding has not become question marks.
     pub fn legible(self) -> Self {
         let bytes = self.0.as_bytes();
         // SAFETY: the bytes are ours.

@@ -8,7 +8,7 @@
 use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
-use pgrx::datum::{Datum, UnboxDatum};
+use pgrx::datum::{Datum, DatumWithOid, UnboxDatum};
 use pgrx::nullable::Nullable;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
@@ -25,10 +25,7 @@ pub struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Returns what it says. The name is the argument's.
-    ///
-    /// # Errors
-    /// It has more than [`MAX_TEXT_BYTES`].
+    /// Returns the text, of at most [`MAX_TEXT_BYTES`]. The name is the argument's.
     pub fn read(&self, name: &'static str) -> Result<Cow<'_, str>, Unread> {
         self.read_up_to(MAX_TEXT_BYTES, name)
     }
@@ -40,18 +37,21 @@ impl Text<'_> {
 
     /// The same, in whatever encoding the database has.
     pub fn bytes(&self, limit: usize, name: &'static str) -> Result<&[u8], Unread> {
+        self.check_length(limit, name)?;
         // SAFETY: the argument is declared as text, and lives as long as the call.
-        let length = unsafe { length_of(self.datum) };
-        check_length(name, length, limit).map_err(Unread)?;
-        // SAFETY: as above.
         Ok(unsafe { bytes_of(self.datum) })
     }
 
-    /// The text to be handed on.
-    pub fn as_is(&self, limit: usize, name: &'static str) -> Result<TextAsIs, Unread> {
+    /// The statement of our own that it is, in the database's encoding.
+    pub fn sql(&self) -> Result<CString, Unread> {
+        // No text holds a zero byte.
+        self.bytes(LONGEST_SQL, "statement").map(|sql| CString::new(sql).unwrap_or_default())
+    }
+
+    /// Fails where it is longer.
+    pub fn check_length(&self, limit: usize, name: &'static str) -> Result<(), Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
-        check_length(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)?;
-        Ok(TextAsIs(self.datum))
+        check_length(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)
     }
 }
 
@@ -161,40 +161,8 @@ pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
     }
 }
 
-/// A statement of our own, in the database's encoding.
-pub struct Sql(pub CString);
-
 /// The longest statement that anything here makes has some names and a tag in it. In bytes.
 const LONGEST_SQL: usize = 16 * 1024;
-
-impl_sql_translatable!(Sql, arg_only = "text");
-
-impl Sql {
-    /// # Safety
-    /// The datum is a text.
-    unsafe fn read(text: pg_sys::Datum) -> Self {
-        // SAFETY: as above. Its length is known before it is fetched or copied.
-        let length = unsafe { length_of(text) };
-        check_length("statement", length, LONGEST_SQL).unwrap_or_else(|long| raise(report(&long)));
-        // SAFETY: as above. No text holds a zero byte.
-        Self(CString::new(unsafe { bytes_of(text) }).unwrap_or_default())
-    }
-}
-
-// SAFETY: the argument is declared as text.
-unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above. Functions are STRICT, so there is always something to read.
-        unsafe {
-            arg.unbox_arg_using_from_datum().map_or_else(|| Self(CString::default()), |text| Self::read(text))
-        }
-    }
-
-    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
-        // SAFETY: as above.
-        unsafe { arg.unbox_arg_using_from_datum().map(|text| Self::read(text)).into() }
-    }
-}
 
 /// A text for SQL, in the database's encoding.
 pub struct TextOut(Vec<u8>);
@@ -210,9 +178,7 @@ impl TextOut {
         // ASCII is a part of every encoding of databases.
         if text.is_ascii() { Some(text.into_bytes()) } else { from_utf8(&text) }.map(Self)
     }
-}
 
-impl TextOut {
     /// In the encoding of the database.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -253,15 +219,14 @@ unsafe impl BoxRet for TextOut {
     }
 }
 
-/// A text argument that is handed on to SQL as it came, and not read.
-pub struct TextAsIs(pg_sys::Datum);
-
-impl IntoDatum for TextAsIs {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        Some(self.0)
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        pg_sys::TEXTOID
-    }
+/// A text argument that a statement takes as it came, and that is not read here.
+pub fn handed_on<'a>(
+    text: Option<&Text<'_>>,
+    name: &'static str,
+    limit: usize,
+) -> Result<DatumWithOid<'a>, Unread> {
+    let Some(text) = text else { return Ok(DatumWithOid::null_oid(pg_sys::TEXTOID)) };
+    text.check_length(limit, name)?;
+    // SAFETY: it is a text.
+    Ok(unsafe { DatumWithOid::new(text.datum, pg_sys::TEXTOID) })
 }

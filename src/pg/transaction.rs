@@ -5,7 +5,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Once;
 
-/// What is called at the end of transactions.
+/// The functions that are called at the end of transactions.
 pub struct Hooks {
     /// For [`watch`].
     pub watched: Once,
@@ -24,7 +24,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// That do nothing.
+    /// Hooks that do nothing.
     pub const fn none() -> Self {
         Self {
             watched: Once::new(),
@@ -71,16 +71,14 @@ pub fn refuse_change(command: &CStr) {
     }
 }
 
-/// Has the rest of this transaction run in this process alone: others know nothing of what is in its memory.
-/// Plans made from now on are not parallel, and those made before get no workers.
+/// Has the rest of this transaction run in this process alone, with whose memory it goes on: no more parallel plans or workers.
 pub fn stay_in_one_process() {
     for setting in [c"max_parallel_workers_per_gather", c"max_parallel_workers"] {
         guc::set_for_transaction(setting, c"0");
     }
 }
 
-/// The number of the present transaction among those of this process: another one has another number, for as long as it takes to
-/// have as many as numbers have bits for. Only within a transaction.
+/// The number of the present transaction in this process, unlike those of 4 billion others. Only within a transaction.
 #[inline]
 pub fn number() -> u32 {
     // SAFETY: MyProc points to this process's own entry from its start to its end, which nobody else writes to here.
@@ -105,8 +103,7 @@ pub fn is_block() -> bool {
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
-/// Returns whether each statement of the transaction sees what was committed before it: a row that others have changed
-/// is then no error.
+/// Returns whether each statement sees earlier commits, so that a row that others have changed is no error.
 pub fn sees_new_commits() -> bool {
     // SAFETY: looks at variables of this process.
     unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ.cast_signed() }

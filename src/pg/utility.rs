@@ -19,7 +19,7 @@ static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// The sequences that were altered since, by their oids: their names may be others' once the statement has ended.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
-/// What is called after statements, within their transaction. May run SQL, and may fail.
+/// The functions that are called after statements, within their transaction. May run SQL, and may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// ALTER SEQUENCE, or what ALTER TABLE does to an identity column's.
@@ -35,8 +35,6 @@ static WATCH: OnceLock<Watch> = OnceLock::new();
 /// An error takes the way past the hook, and ends a transaction or subtransaction: what goes on after it is in no COPY,
 /// or in one that has planned its defaults; but it may be in ALTER SEQUENCE, whose event triggers have met the error.
 static AFTER_ERRORS: Hooks = Hooks {
-    before_commit: || {},
-    before_prepare: || {},
     committed: forget_altered,
     ended: || {
         end_after_error();
@@ -46,12 +44,10 @@ static AFTER_ERRORS: Hooks = Hooks {
         end_after_error();
         ALTERS.set(true);
     },
-    subtransaction_committed: |_, _| {},
     ..Hooks::none()
 };
 
-// The raw symbol: pg_sys's makes an error report of its own of each error, in which the constraint's name, the position
-// and more is missing.
+// The raw symbol: pg_sys's makes an error report of its own of each error, without the constraint's name, the position and more.
 unsafe extern "C-unwind" {
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
@@ -120,8 +116,7 @@ fn forget_planned() {
     }
 }
 
-/// Has no guard around it, and no destructor in it: it cannot panic, and errors of the server pass through it as through
-/// a function in C.
+/// Without a guard and a destructor: it cannot panic, and errors of the server pass through it as through C.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,
@@ -136,7 +131,8 @@ unsafe extern "C-unwind" fn on_utility(
     // SAFETY: the server's arguments, passed on once, as the server would have. Its statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
-        let copies_in = is_copy_from(node);
+        let copy: *const pg_sys::CopyStmt = node.cast();
+        let copies_in = !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from;
         let after = After::of(node);
         let alters = after == After::AlterSequence;
         if copies_in || alters {
@@ -164,17 +160,7 @@ unsafe extern "C-unwind" fn on_utility(
     }
 }
 
-/// # Safety
-/// A node of the server's, or null.
-unsafe fn is_copy_from(statement: *const c_void) -> bool {
-    // SAFETY: the tag tells which struct the node is.
-    unsafe {
-        let copy: *const pg_sys::CopyStmt = statement.cast();
-        !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from
-    }
-}
-
-/// What is to be followed by something.
+/// The action that follows a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 enum After {

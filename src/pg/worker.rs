@@ -22,18 +22,12 @@ pub fn register_launcher() {
     builder("snowflake_ids launcher", "snowflake_ids_launcher_main").set_restart_time(Some(RESTART)).load();
 }
 
-/// Asks for a refill worker for a database: at this worker slot. Only from the launcher.
-///
-/// # Errors
-/// All of `max_worker_processes` are in use.
+/// Asks for a refill worker for a database at this worker slot; fails where no process is left. Only from the launcher.
 pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start("snowflake_ids refill worker", "snowflake_ids_refill_worker_main", worker_slot, database)
 }
 
-/// Asks for a lease worker for a database, to serve it or only to look into it. Only from the launcher.
-///
-/// # Errors
-/// All of `max_worker_processes` are in use.
+/// The same for a lease worker, to serve a database or only to look into it.
 pub fn start_lease_worker(errand: Errand, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start(
         "snowflake_ids lease worker",
@@ -73,8 +67,7 @@ unsafe extern "C-unwind" {
     fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
 }
 
-/// SIGTERM is noted, and ends the next sleep: for a worker that has nothing to be torn out of. The log gets no line
-/// at each stop of the server.
+/// SIGTERM ends the next sleep, without a line in the log: for a worker that nothing needs to interrupt.
 pub fn note_termination() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
 }
@@ -91,8 +84,7 @@ pub fn die_when_terminated() {
     }
 }
 
-/// To no database in particular: this worker is then seen in `pg_stat_activity`, can read what databases there are,
-/// and stands in the way of none.
+/// Connects to no database: the worker is seen in `pg_stat_activity`, can read `pg_database`, and is in no database's way.
 pub fn connect_to_no_database() {
     // SAFETY: once, by a worker that has no connection.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
@@ -121,7 +113,7 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
 /// It must not fail.
 type OnFatal = fn(i32);
 
-/// What is to be done with the SQLSTATE of the error that ends this process, as the server packs it.
+/// The action for the SQLSTATE of the error that ends this process, as the server packs it.
 static ON_FATAL: PerProcess<Cell<Option<OnFatal>>> = PerProcess::new(Cell::new(None));
 /// Whose hook was there before ours.
 static LOGGED_BEFORE: PerProcess<Cell<pg_sys::emit_log_hook_type>> = PerProcess::new(Cell::new(None));
@@ -159,8 +151,8 @@ pub fn terminate(pid: pg_sys::pid_t) {
 /// Time that a worker waits for the lock of its database, so that it is in no session's way for long.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
-/// Connects this worker to a database, also to one that is closed to new sessions, as its superuser, with settings that users can't change for it. It waits for locks
-/// so long. Where the database can't be connected to an error is thrown, or the worker ends.
+/// Connects this worker to a database, also a closed one, as its superuser, with settings that users can't change for it, and this
+/// `lock_timeout`. Where it can't, an error is thrown, or the worker ends.
 pub fn connect(database: u32, lock_timeout: &CStr) {
     let of_its_own: [(&CStr, &CStr); 6] = [
         (c"search_path", c"pg_catalog, pg_temp"),
@@ -184,13 +176,13 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     for (name, value) in of_its_own {
         guc::impose(name, value);
     }
-    // What is handed out must have reached the disk. An operator that asks for more than that gets it.
+    // Ids that are handed out must have reached the disk. An operator that asks for more than that gets it.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::impose(c"synchronous_commit", c"on");
     }
 }
 
-/// How a worker's sleep ended.
+/// The end of a worker's sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
     /// It was woken, or the time was over.
@@ -199,8 +191,7 @@ pub enum Sleep {
     Stopped,
 }
 
-/// Sleeps until this worker is woken, at most for the time given. A worker that handles signals like a session is
-/// ended by shutdown here.
+/// Sleeps until this worker is woken, at most so long. Shutdown ends a worker here that handles signals like a session.
 pub fn sleep(event: Event, limit: Duration) -> Sleep {
     check_for_interrupts!();
     if BackgroundWorker::sigterm_received() {
@@ -226,10 +217,7 @@ pub fn end() -> ! {
     unreachable!("the process has ended")
 }
 
-/// Runs a transaction and commits it; where it fails, rolls it back. What it gives is durable.
-///
-/// # Errors
-/// [`TransactionError`], and nothing was changed.
+/// Runs a transaction and commits it; where it fails, nothing was changed. Its result is durable.
 pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, TransactionError> {
     let work = AssertUnwindSafe(|| Ok(BackgroundWorker::transaction(AssertUnwindSafe(work))));
     PgTryBuilder::new(work)

@@ -1,7 +1,8 @@
 //! The existence of a tag, as far as a session can tell by itself.
 
 use crate::pg::catalog::Unseen;
-use crate::pg::rows;
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag::TagText;
 use crate::store::tables::{RECEIVED, REGISTRY_SERVER, SEGMENT};
 use snowflake_ids_core::sequence::directory::Tag;
@@ -19,11 +20,12 @@ pub enum KnownTag {
 
 /// Looks, without waiting; None where the extension is not. Only within a transaction.
 pub fn look(tag: &Tag) -> Option<KnownTag> {
-    let found = match rows::has(&SEGMENT, &[(c"tag", TagText(*tag))]) {
-        Ok(true) => Ok(KnownTag::Yes),
-        Ok(false) => look_elsewhere(tag),
-        Err(unseen) => Err(unseen),
-    };
+    let found =
+        match rows::has(&SEGMENT, Wait::No, View::Committed, &[(c"tag", Sought::Text(&TagText(*tag)))]) {
+            Ok(true) => Ok(KnownTag::Yes),
+            Ok(false) => look_elsewhere(tag),
+            Err(unseen) => Err(unseen),
+        };
     match found {
         Ok(known) => Some(known),
         Err(Unseen::Locked) => Some(KnownTag::Unsure),
@@ -33,12 +35,14 @@ pub fn look(tag: &Tag) -> Option<KnownTag> {
 
 /// Ids that this database has received of a tag say that one of its registries has it.
 fn look_elsewhere(tag: &Tag) -> Result<KnownTag, Unseen> {
-    let registries = rows::texts(&REGISTRY_SERVER, c"identity")?;
+    let mut registries = Vec::new();
+    rows::look(&REGISTRY_SERVER, Wait::No, &[], |row| registries.extend(row.tag(c"identity")))?;
     if registries.is_empty() {
         return Ok(KnownTag::No);
     }
     for identity in registries {
-        if rows::has(&RECEIVED, &[(c"identity", identity), (c"tag", TagText(*tag))])? {
+        let columns = [(c"identity", Sought::Text(&identity)), (c"tag", Sought::Text(&TagText(*tag)))];
+        if rows::has(&RECEIVED, Wait::No, View::Committed, &columns)? {
             return Ok(KnownTag::Yes);
         }
     }

@@ -7,9 +7,10 @@ use super::error::SegmentError;
 use super::held::{self, Permit};
 use super::timeout::SegmentTimeout;
 use crate::pg::catalog::{Table, Unseen, is_superuser};
-use crate::pg::rows::Row;
+use crate::pg::read_lock::Wait;
+use crate::pg::role;
+use crate::pg::rows::{self, Row, Sought};
 use crate::pg::tag::TagText;
-use crate::pg::{role, rows};
 use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
 use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::sequence::directory::Tag;
@@ -105,7 +106,8 @@ fn each_row(
     timeout: Option<&SegmentTimeout>,
     each: impl FnMut(&Row<'_>),
 ) -> Result<(), Unseen> {
-    rows::of_tag(table, &TagText(*tag), timeout.map(SegmentTimeout::left), each).map(drop)
+    let wait = Wait::Yes(timeout.map(SegmentTimeout::left));
+    rows::look(table, wait, &[(c"tag", Sought::Text(&TagText(*tag)))], each).map(drop)
 }
 
 impl SegmentError {

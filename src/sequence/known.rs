@@ -7,6 +7,7 @@
 
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
+use crate::pg::read_lock::Wait;
 use crate::pg::redirect::Targets;
 use crate::pg::relation::Relation;
 use crate::pg::report::raise;
@@ -90,7 +91,7 @@ pub fn is_any() -> bool {
     match any() {
         AnyBound::None => false,
         AnyBound::Some => true,
-        AnyBound::Undecided => store::is_any(true).unwrap_or(false),
+        AnyBound::Undecided => store::is_any(Wait::Yes(None)).unwrap_or(false),
     }
 }
 
@@ -128,7 +129,8 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
 /// table is locked this waits for it, as the server's functions wait for a sequence: until a time-out or the user ends
 /// it.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
-    let row = row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, true)).ok()??;
+    let row =
+        row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
     believed(sequence, row)
 }
 
@@ -195,7 +197,7 @@ fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
         return Ok(row.clone());
     }
     let forgotten = FORGOTTEN.get();
-    match store::of_sequence(sequence, false) {
+    match store::of_sequence(sequence, Wait::No) {
         Ok(row) => {
             keep(forgotten, |known| known.rows.len() >= MOST_KEPT, |known| known.rows.clear());
             keep(forgotten, |_| true, |known| drop(known.rows.insert(sequence.to_u32(), row.clone())));
@@ -232,7 +234,7 @@ fn learn() -> AnyBound {
     let Some(table) = table else { return learned(forgotten, None) };
     // Before the table is read: what is committed in between is counted later, and then looked up again.
     let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
-    let any = match store::is_any(false) {
+    let any = match store::is_any(Wait::No) {
         Ok(true) => AnyBound::Some,
         Ok(false) => AnyBound::None,
         Err(Unseen::NoTable) => return learned(forgotten, None),

@@ -1,15 +1,15 @@
 //! This session's memory of series.
 
 use super::error::NoNumberError;
-use super::period::{self, SeriesPeriod};
-use super::places::Places;
 use crate::pg::catalog::{self, Source, Unseen};
+use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{encoding, role, server, transaction};
 use crate::segment::timeout::SegmentTimeout;
+use crate::shared::slot::Slot;
 use crate::store::series::{self as store, Number};
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use crate::store::{citus, registry, shard};
@@ -19,34 +19,36 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privileges};
+use snowflake_ids_core::series::monotonic::Claim;
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
+use snowflake_ids_core::{Clock, UnixMicros};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What the session knows of one series.
+/// The session's knowledge of one series.
 pub struct KnownSeries {
     pub(super) name: Tag,
-    /// What its numbers are.
+    /// Its terms.
     pub series: Series,
     /// The table that has its counters.
     pub(super) counters: Source,
-    /// Which roles may do what; None where every role may take numbers.
+    /// The rights of roles; None where every role may take numbers.
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
-    pub(super) table: Source,
+    pub table: Source,
     /// The registries that this database draws from.
     registries: Vec<String>,
-    /// Where its sections are.
-    pub(super) sections: Places,
+    /// The slots in which the session found its sections.
+    sections: RefCell<Vec<Option<(&'static Slot, Claim)>>>,
     /// As of which change of the table.
     as_of: u64,
     /// The role that may take numbers, and as of which change of roles.
     permit: Cell<Option<(Oid, u64)>>,
     /// The transaction in which nothing was found that forbids to number here.
     at_home: Cell<Option<u32>>,
-    /// The period that was looked up last, where there are some.
-    period: Cell<Option<SeriesPeriod>>,
+    /// The first day of the period that was looked up last, and when it was: believed for some seconds.
+    period: Cell<Option<(i32, UnixMicros)>>,
 }
 
 type SeriesByName = FxHashMap<Tag, Rc<KnownSeries>>;
@@ -106,11 +108,6 @@ impl KnownSeries {
     #[inline]
     fn is_at_home(&self) -> bool {
         self.at_home.get() == Some(transaction::number())
-    }
-
-    /// The table of series.
-    pub fn table(&self) -> Source {
-        self.table
     }
 
     /// Fails unless a role may take numbers.
@@ -178,18 +175,32 @@ impl KnownSeries {
     /// The first day of the present period, in days since 1970-01-01; 0 where the series is not dated. Only within a transaction.
     pub(super) fn day(&self) -> Result<i32, NoNumberError> {
         let Some(reset) = self.series.reset else { return Ok(0) };
-        if let Some(day) = self.day_at_once() {
+        // Before SQL looks at the clock: so the period is no older than this says.
+        let now = SystemClock.now();
+        if let Some((day, since)) = self.period.get()
+            && (0..store::PERIOD_BELIEVED_MICROS).contains(&(now.0 - since.0))
+        {
             return Ok(day);
         }
-        let (day, believed) = period::look_up(reset, &self.series.time_zone)?;
-        self.period.set(believed);
+        let (day, then) = store::period(reset, &self.series.time_zone)?;
+        // If another one begins meanwhile, each call looks: in some zones the clock goes back over midnight.
+        self.period.set((day == then).then_some((day, now)));
         Ok(day)
     }
 
-    /// The same, if it is known.
+    /// The slot of a section, as far as the session found it.
     #[inline]
-    pub(super) fn day_at_once(&self) -> Option<i32> {
-        if self.series.reset.is_none() { Some(0) } else { self.period.get()?.day() }
+    pub(super) fn section(&self, number: u16) -> Option<(&'static Slot, Claim)> {
+        *self.sections.borrow().get(usize::from(number))?
+    }
+
+    /// Notes the slot of a section.
+    pub(super) fn note_section(&self, number: u16, slot: &'static Slot, claim: Claim) {
+        let (mut all, at) = (self.sections.borrow_mut(), usize::from(number));
+        if all.len() <= at {
+            all.resize(at + 1, None);
+        }
+        all[at] = Some((slot, claim));
     }
 
     /// Fails unless the series of this name is this one, by what the transaction sees now.
@@ -210,8 +221,7 @@ impl KnownSeries {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Returns whether a role may do this with it. Who may write to the counters of a distributed series, Citus tells
-    /// all nodes.
+    /// Returns whether a role may do this with it. Citus tells all nodes who may write to the counters of a distributed series.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);
@@ -232,8 +242,7 @@ fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
 
-/// Returns what the session knows of a series: as of all that is committed by now, and of what the transaction has
-/// changed itself.
+/// Returns a series as of all that is committed by now, and of what the transaction has changed itself.
 pub fn look_up(name: &[u8]) -> Result<Rc<KnownSeries>, NoNumberError> {
     // Others may have changed it since the statement began.
     catalog::take_in_changes();
@@ -262,22 +271,19 @@ fn look_up_anew(name: &Tag) -> Result<Rc<KnownSeries>, NoNumberError> {
     let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
     let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
-    let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
-    let sections = Places::default();
-    let known = KnownSeries {
+    let known = Rc::new(KnownSeries {
         name: *name,
         series,
         counters,
         grants,
         table,
         registries,
-        sections,
+        sections: RefCell::default(),
         as_of,
-        permit,
-        at_home,
-        period,
-    };
-    let known = Rc::new(known);
+        permit: Cell::new(None),
+        at_home: Cell::new(None),
+        period: Cell::new(None),
+    });
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();
     // Those that were dropped, or have changed, are not kept.
@@ -294,8 +300,7 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
     }
 }
 
-/// The registries that this database draws from. The table that says so is looked at again when it has changed, and not waited for
-/// before.
+/// The registries that this database draws from. Their table is looked at again only when it has changed.
 fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
     let as_of = REGISTRY_CHANGES.get();
@@ -315,10 +320,7 @@ fn forget() {
     plan_anew();
 }
 
-/// Returns whether bytes can be a name; as what they are looked for.
-///
-/// # Errors
-/// [`SeriesError`].
+/// Fails unless bytes can be a name; gives them as they are looked for.
 pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     series::check_name(name, chars)?;

@@ -25,7 +25,7 @@ use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
-/// What messages name.
+/// The function that messages name.
 const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key out of memory, if it has one. Throws nothing.
@@ -33,7 +33,7 @@ const FUNCTION: &str = "series_nextval()";
 pub fn at_once(known: &KnownSeries, key: &Key) -> Option<Number> {
     let sections = sections().filter(|_| own::is_empty())?;
     let number = section_at_once(known, key)?;
-    let (slot, claim) = known.sections.find(number)?;
+    let (slot, claim) = known.section(number)?;
     let number = take(sections, slot, claim, sections.hash(known.series.id, key)).ok()?;
     Some(Number { number, day: 0 })
 }
@@ -42,7 +42,7 @@ pub fn at_once(known: &KnownSeries, key: &Key) -> Option<Number> {
 pub fn next(known: &KnownSeries, key: &Key) -> Result<Number, NoNumberError> {
     let sections = ready(known)?;
     let (number, hash) = (section_of_key(known, key), sections.hash(known.series.id, key));
-    let seen = match known.sections.find(number).filter(|_| own::is_empty()) {
+    let seen = match known.section(number).filter(|_| own::is_empty()) {
         Some((slot, claim)) => match take(sections, slot, claim, hash) {
             Ok(number) => return Ok(Number { number, day: 0 }),
             Err(miss) => seen_by(claim, miss),
@@ -106,7 +106,7 @@ fn ready(known: &KnownSeries) -> Result<&'static Sections, NoNumberError> {
 
 fn sections_of(known: &KnownSeries) -> u16 {
     match known.series.kind {
-        SeriesKind::Monotonic(_, sections) => sections,
+        SeriesKind::Monotonic(sections) => sections,
         SeriesKind::Gapless => 1,
     }
 }
@@ -185,7 +185,7 @@ fn supply(
         if ahead {
             segment::ask_ahead(slot);
         }
-        known.sections.note(number, slot, claim);
+        known.note_section(number, slot, claim);
         match take(sections, slot, claim, hash) {
             Ok(number) => return Ok(number),
             Err(miss) => seen = seen_by(claim, miss),

@@ -7,7 +7,7 @@ use super::values::{
     SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW,
     WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
-use crate::pg::guc::{self, About, Assign, BadValue, Check};
+use crate::pg::guc::{self, About, BadValue, Rule};
 use crate::pg::report::sentence;
 use pgrx::{GucContext, GucFlags};
 use snowflake_ids_core::server::issuer::MAX_PLACES;
@@ -61,7 +61,7 @@ fn define_leases() {
         long: c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.",
         context: GucContext::Sighup,
     };
-    guc::define_enum::<_, Unchecked>(about, &WORKER_ID_POLICY);
+    guc::define_enum(about, &WORKER_ID_POLICY);
     let about = About {
         name: c"snowflake_ids.lease_duration",
         short: c"Sets how far ahead a worker id is leased.",
@@ -100,7 +100,7 @@ fn define_behaviour() {
         long: c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.",
         context: GucContext::Suset,
     };
-    guc::define_enum::<_, Unchecked>(about, &CLOCK_ROLLBACK);
+    guc::define_enum(about, &CLOCK_ROLLBACK);
     let about = About {
         name: c"snowflake_ids.clock_wait_timeout",
         short: c"Sets the longest time that a call waits for the clock.",
@@ -114,7 +114,7 @@ fn define_behaviour() {
         long: c"random and rotate spread ids made at low rates evenly when a shard is chosen by id % n.",
         context: GucContext::Suset,
     };
-    guc::define_enum::<_, Unchecked>(about, &SEQUENCE_START);
+    guc::define_enum(about, &SEQUENCE_START);
     let about = About {
         name: c"snowflake_ids.cache",
         short: c"Sets how many ids a session takes at once.",
@@ -132,7 +132,7 @@ fn define_shard() {
         long: c"remainder/modulus, as hash partitions have them, such as 3/16; empty: every id.",
         context: GucContext::Sighup,
     };
-    guc::define_text_assigned::<ShardCheck>(about, &SHARD);
+    guc::define_text::<ShardCheck>(about, &SHARD);
 }
 
 /// How the clock is followed, and time reserved.
@@ -235,7 +235,7 @@ fn define_status() {
 
 struct LayoutCheck;
 
-impl Check<&str> for LayoutCheck {
+impl Rule for LayoutCheck {
     fn check(text: &str) -> Result<(), BadValue> {
         text.parse::<Layout>().map(drop).map_err(|error| problem(&error))
     }
@@ -259,13 +259,11 @@ impl ShardCheck {
     }
 }
 
-impl Check<&str> for ShardCheck {
+impl Rule for ShardCheck {
     fn check(text: &str) -> Result<(), BadValue> {
         Self::read(text).map(drop).map_err(|error| problem(&error))
     }
-}
 
-impl Assign for ShardCheck {
     fn assign(text: &str) {
         SHARD_NOW.set(Self::read(text).ok().flatten());
     }
@@ -273,7 +271,7 @@ impl Assign for ShardCheck {
 
 struct WorkerCheck;
 
-impl Check<&str> for WorkerCheck {
+impl Rule for WorkerCheck {
     fn check(text: &str) -> Result<(), BadValue> {
         if is_auto(text) || parse_worker(text).is_some() {
             return Ok(());
@@ -286,13 +284,4 @@ impl Check<&str> for WorkerCheck {
 
 fn is_auto(text: &str) -> bool {
     text.trim().eq_ignore_ascii_case("auto")
-}
-
-/// What the server checks itself.
-struct Unchecked;
-
-impl<T> Check<T> for Unchecked {
-    fn check(_: T) -> Result<(), BadValue> {
-        Ok(())
-    }
 }

@@ -1,7 +1,7 @@
 //! Messages of sessions, the launcher and the lease worker about leased worker ids, in shared memory.
 
-use crate::pg::condition::Condition;
 use crate::pg::shmem::Shmem;
+use crate::pg::wait::Condition;
 use crate::shared::slot::SharedText;
 use crate::shared::worker_slot::WorkerSlot;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;

@@ -10,7 +10,7 @@ pub use supplies::{Supplies, Waits};
 pub use trouble::{Trouble, TroubleCell};
 
 use crate::pg::clock::SystemClock;
-use crate::pg::condition::Condition;
+use crate::pg::wait::Condition;
 use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
 use snowflake_ids_core::sequence::request::{Answer, Request};
 use snowflake_ids_core::sequence::segment::{Segment, Shelves};

@@ -6,23 +6,21 @@ use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Keeps the extension from being dropped until the transaction ends. What functions name that run with more rights than their
-/// caller's, or a superuser's, could else be somebody's own while they wait for a lock. They begin with it, and nobody can plant
-/// another of its name: it is in `pg_catalog`.
+/// Keeps the extension from being dropped until the transaction ends. Functions with more rights than their caller's begin with it: else
+/// names in them could be somebody's own after a wait for a lock. Nobody can plant another of its name: it is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::relation::{self, Relation};
-    use crate::pg::report::{bad_argument, spi};
+    use crate::pg::report::{bad_argument, denied, spi};
     use crate::pg::role;
     use crate::pg::statement;
     use crate::pg::tag::TagText;
-    use crate::pg::text::{Sql, Text};
+    use crate::pg::text::Text;
     use crate::shared::generator;
     use crate::store;
     use crate::store::tables::SEGMENT;
@@ -36,34 +34,33 @@ mod snowflake_ids_internal {
     fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
         let relation = found(relation)?;
         if !role::has_privileges_of(relation.owner()) {
-            return Err(refused("must be owner of the relation"));
+            return Err(denied("must be owner of the relation"));
         }
         relation.lock();
         Ok(())
     }
 
-    /// Runs a statement as the owner of a relation, whose code it may set off. Gives the bigint in the first column of its
-    /// first row, null where there is none.
+    /// Runs a statement as the owner of a relation, whose code it may set off; gives the bigint of its first row, or null.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn as_owner(relation: pg_sys::Oid, statement: Sql) -> Result<Option<i64>, ErrorReport> {
+    fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
         // A role that may become the owner gains nothing by this; one that merely has the owner's privileges would.
         if !relation.may_act_as_owner() {
-            return Err(refused("must be able to SET ROLE to the owner of the relation"));
+            return Err(denied("must be able to SET ROLE to the owner of the relation"));
         }
-        let number = relation.as_owner(|| statement::number(&statement.0));
+        let sql = statement.sql()?;
+        let number = relation.as_owner(|| statement::number(&sql));
         number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
     }
 
-    /// Makes a sequence that is a relation's owner's, as an identity's is. Its schema must be one that the caller may create
-    /// in; the owner need not. Runs no user's code.
+    /// Makes a sequence of a relation's owner, in a schema that the caller may create in. Runs no user's code.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn create_sequence_for(relation: pg_sys::Oid, statement: Sql) -> Result<pg_sys::Oid, ErrorReport> {
+    fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
         if !role::has_privileges_of(owner) {
-            return Err(refused("must be owner of the relation"));
+            return Err(denied("must be owner of the relation"));
         }
-        let made = relation::create_sequence(&statement.0, owner);
+        let made = relation::create_sequence(&statement.sql()?, owner);
         made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
     }
 
@@ -77,7 +74,7 @@ mod snowflake_ids_internal {
     > {
         let sequence = found(sequence)?;
         if !sequence.is_readable() {
-            return Err(refused("permission denied for sequence"));
+            return Err(denied("permission denied for sequence"));
         }
         let position = sequence.position();
         let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
@@ -100,12 +97,8 @@ mod snowflake_ids_internal {
         })
     }
 
-    fn refused(message: &'static str) -> ErrorReport {
-        ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
-    }
-
-    /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a user wrote is
-    /// not taken apart. The user that attaches a column need see no other tag.
+    /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a
+    /// user wrote is not taken apart, and the caller need see no other tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
         /// Longer than any default of ours.
@@ -120,13 +113,8 @@ extension_sql_file!(
     "attach/attach.sql",
     name = "attach_attach",
     requires = [
-        snowflake_ids_internal::lock_relation,
         snowflake_ids_internal::as_owner,
-        snowflake_ids_internal::create_sequence_for,
-        snowflake_ids_internal::sequence_position,
-        snowflake_ids_internal::tag_of_default,
         snowflake_ids_internal::is_preloaded,
-        "progress",
         "segments",
         "registries",
         "segment_nextval"
@@ -142,10 +130,4 @@ extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",
     requires = ["attach_notices", "citus"]
-);
-extension_sql_file!(
-    "privileges.sql",
-    name = "privileges",
-    requires = ["attach_distributed", "citus", "registries", "layout_change", "metrics"],
-    finalize
 );

@@ -1,8 +1,9 @@
 //! The parts of `snowflake_ids.audit`, which is written in SQL, that are not SQL's: the numbers of a tag, and the rights
 //!  with which a table is read.
 
+use crate::pg::read_lock::Wait;
 use crate::pg::report::spi;
-use crate::pg::rows;
+use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag::TagText;
 use crate::segment::error::SegmentError;
 use crate::segment::{own, privilege};
@@ -11,8 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
-/// The increment of a tag's ids, the remainder that they leave, and the highest that is reserved; None where that is not known, as of
-/// a tag of registries on other servers.
+/// The increment of a tag's ids, their remainder, and the highest that is reserved; None where that is kept by registries elsewhere.
 type Numbers = (i64, i64, Option<i64>);
 
 /// The ids of a tag by now, of which the current role may see how far they came.
@@ -22,7 +22,7 @@ fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
         return Ok((1, 0, None));
     }
     let (increment, remainder, highest) = row(tag).ok_or_else(|| SegmentError::unknown(tag))?;
-    // What a transaction hands out of a tag that it has changed is in the row when it commits.
+    // An id that a transaction hands out of a tag that it has changed is in the row when it commits.
     Ok((increment, remainder, highest.max(own::issued(tag))))
 }
 
@@ -34,13 +34,13 @@ fn row(tag: &Tag) -> Option<Numbers> {
         let highest = row.number(c"max_id").filter(|_| row.has_no_text(c"reset"));
         found = Some((increment.unwrap_or(1).max(1), remainder.unwrap_or(0), highest));
     };
-    rows::of_tag(&SEGMENT, &TagText(*tag), None, read).ok().and(found)
+    let of_tag = [(c"tag", Sought::Text(&TagText(*tag)))];
+    rows::look(&SEGMENT, Wait::Yes(None), &of_tag, read).ok().and(found)
 }
 
 fn registries_are_in_use() -> bool {
-    let mut in_use = false;
     // Locked by who changes it: then it is not known.
-    rows::each(&REGISTRY_SERVER, false, |_| in_use = true).is_err() || in_use
+    rows::has(&REGISTRY_SERVER, Wait::No, View::Committed, &[]).unwrap_or(true)
 }
 
 #[pgrx::pg_schema]
@@ -49,7 +49,7 @@ mod snowflake_ids_internal {
     use crate::pg::relation::Relation;
     use crate::pg::statement;
     use crate::pg::tag::{self, TagArg};
-    use crate::pg::text::{Sql, TextOut};
+    use crate::pg::text::{Text, TextOut};
     use pgrx::prelude::*;
 
     /// Locks a table, of which the caller may read something, against changes of its definition until the transaction ends.
@@ -60,13 +60,13 @@ mod snowflake_ids_internal {
         }
     }
 
-    /// The text in the first column of the first row of a statement that reads a table, null where there is none. Code that comes
-    /// with the table (what an index computes, say) is its owner's, and a superuser may be calling: so the statement runs with the
-    /// rights of the table's owner where the caller may become that role, and with the caller's own where not.
+    /// The text in the first row of a statement that reads a table, or null. Code that comes with the table is its owner's, and a superuser may
+    /// be calling: it runs with the owner's rights where the caller may become that role, else with the caller's own.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn read_as_owner(relation: pg_sys::Oid, query: Sql) -> Result<Option<TextOut>, ErrorReport> {
+    fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
         let Some(relation) = Relation::find(relation) else { return Ok(None) };
-        relation.as_reader(|| statement::text(&query.0)).map_err(|error| spi(&error))
+        let query = query.sql()?;
+        relation.as_reader(|| statement::text(&query)).map_err(|error| spi(&error))
     }
 
     /// The numbers of a tag, of which the caller may see how far it came.
@@ -82,14 +82,4 @@ mod snowflake_ids_internal {
     }
 }
 
-pgrx::extension_sql_file!(
-    "audit.sql",
-    name = "audit",
-    requires = [
-        snowflake_ids_internal::lock_to_read,
-        snowflake_ids_internal::read_as_owner,
-        snowflake_ids_internal::audit_tag,
-        "report",
-        "progress"
-    ]
-);
+pgrx::extension_sql_file!("audit.sql", name = "audit", requires = ["report"]);

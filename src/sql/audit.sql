@@ -3,36 +3,31 @@
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
+    kind "char";
     type oid;
 BEGIN
+    SELECT c.relkind, a.atttypid INTO kind, type FROM pg_class c
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
-    END IF;
-    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
-    IF NOT FOUND THEN
+    ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    END IF;
-    IF class.relkind NOT IN ('r', 'p', 'f') THEN
+    ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
             HINT = 'Name the table that has the rows.';
-    END IF;
-    SELECT a.atttypid INTO type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
+    ELSIF type IS NULL THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    END IF;
-    IF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
+    ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
             HINT = 'Ask the owner of the table to grant it.';
-    END IF;
-    IF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
+    ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
@@ -40,9 +35,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_check IS 'checks that the caller may audit a column';
 
--- A view is read with its owner's user mapping, whoever reads it.
+-- A query that reads the same table on a foreign server, as long as its temporary view is there. A view is read with its owner's user
+-- mapping, whoever reads it.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -72,14 +67,12 @@ BEGIN
     RETURN format('SELECT id, %s::bigint << 32 FROM pg_temp.%I', number, source);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_connect IS
-    'a query that reads the same table on a foreign server, as long as its temporary view is there';
 
+-- An instant in UTC, as findings have it.
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.audit_time IS 'an instant in UTC, as findings have it';
 
 CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
     connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
@@ -100,13 +93,11 @@ BEGIN
     IF max_findings IS NULL OR max_findings NOT BETWEEN 1 AND 100000 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
-    END IF;
-    IF cardinality(connections) > 64 THEN
+    ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'there are too many connections',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
-    END IF;
-    IF generator IS NOT NULL AND tag IS NOT NULL THEN
+    ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;

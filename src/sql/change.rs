@@ -2,7 +2,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
     use crate::pg::text::Text;
@@ -49,15 +48,13 @@ mod snowflake_ids {
     }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::issuer;
     use crate::named;
-    use crate::pg::report::report;
-    use crate::pg::server;
+    use crate::pg::report::{denied, report};
     use crate::pg::text::Text;
-    use crate::pg::transaction;
+    use crate::pg::{catalog, role, transaction};
     use crate::settings;
     use crate::shared::generator;
     use crate::sql::change::{check_room, of};
@@ -68,13 +65,8 @@ mod snowflake_ids_internal {
     /// Has the server go on in another layout at its next start. That takes the rights of ALTER SYSTEM.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
-        if !server::is_superuser() {
-            let code = Code::ERRCODE_INSUFFICIENT_PRIVILEGE;
-            return Err(ErrorReport::new(
-                code,
-                "must be superuser to change the server's layout",
-                function_name!(),
-            ));
+        if !catalog::is_superuser(role::current()) {
+            return Err(denied("must be superuser to change the server's layout"));
         }
         // Neither the state nor the setting would be rolled back.
         transaction::refuse_block("snowflake_ids.layout_change");
@@ -164,13 +156,4 @@ fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, L
     Ok((old, new, check(&old, &new, Past { mark, ahead }, believed_now(shared))))
 }
 
-extension_sql_file!(
-    "change.sql",
-    name = "layout_change",
-    requires = [
-        "generators",
-        snowflake_ids::layout_check,
-        snowflake_ids_internal::layout_change_check,
-        snowflake_ids_internal::layout_change_own
-    ]
-);
+extension_sql_file!("change.sql", name = "layout_change", requires = ["generators"]);

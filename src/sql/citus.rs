@@ -3,7 +3,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::encoding::legible;
@@ -109,10 +108,6 @@ extension_sql_file!(
     requires = [
         snowflake_ids_internal::registry_identity,
         snowflake_ids_internal::registry_timeline,
-        snowflake_ids_internal::registry_look,
-        snowflake_ids_internal::citus_judge,
-        snowflake_ids_internal::citus_may_join,
-        snowflake_ids_internal::in_transaction_block,
         "registries",
         "series",
         "status_view"

@@ -12,16 +12,16 @@ use snowflake_ids_core::{Decoded, Field, Layout, Node};
 
 /// One function for the server's layout and one for a layout that it is given.
 macro_rules! with_and_without_layout {
-    ($(#[$doc:meta])* $name:literal $own:ident $given:ident ($arg:ident: $($type:tt)+) -> $result:ident = $body:path) => {
+    ($(#[$doc:meta])* $name:literal $own:ident $given:ident ($arg:ident: $($type:tt)+) -> ($($result:tt)+) = $body:path) => {
         $(#[$doc])*
         #[pg_extern(name = $name, stable, strict, parallel_safe)]
-        fn $own($arg: $($type)+) -> Result<$result, ErrorReport> {
+        fn $own($arg: $($type)+) -> Result<$($result)+, ErrorReport> {
             $body(&layout::of_server()?, $arg)
         }
 
         $(#[$doc])*
         #[pg_extern(name = $name, immutable, strict, parallel_safe)]
-        fn $given($arg: $($type)+, layout: Text<'_>) -> Result<$result, ErrorReport> {
+        fn $given($arg: $($type)+, layout: Text<'_>) -> Result<$($result)+, ErrorReport> {
             $body(&layout::named(&layout)?, $arg)
         }
     };
@@ -30,79 +30,53 @@ pub(super) use with_and_without_layout;
 
 with_and_without_layout! {
     /// Time at which an id was generated: the beginning of its tick.
-    "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> TimestampWithTimeZone = timestamp
+    "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> (TimestampWithTimeZone) = timestamp
 }
 with_and_without_layout! {
     /// The datacenter that an id was generated in.
-    "snowflake_datacenter_id" datacenter_id_of datacenter_id_of_layout (id: i64) -> i32 = datacenter_id
+    "snowflake_datacenter_id" datacenter_id_of datacenter_id_of_layout (id: i64) -> (i32) = datacenter_id
 }
 with_and_without_layout! {
     /// The worker that generated an id.
-    "snowflake_worker_id" worker_id_of worker_id_of_layout (id: i64) -> i32 = worker_id
+    "snowflake_worker_id" worker_id_of worker_id_of_layout (id: i64) -> (i32) = worker_id
 }
 with_and_without_layout! {
     /// The number of an id within its tick.
-    "snowflake_sequence" sequence_of sequence_of_layout (id: i64) -> i32 = sequence
+    "snowflake_sequence" sequence_of sequence_of_layout (id: i64) -> (i32) = sequence
 }
 with_and_without_layout! {
     /// All parts of an id as JSON.
-    "snowflake_decode_json" decode_json_of decode_json_of_layout (id: i64) -> JsonB = json
+    "snowflake_decode_json" decode_json_of decode_json_of_layout (id: i64) -> (JsonB) = json
 }
 with_and_without_layout! {
     /// The smallest id of the tick that an instant lies in: `WHERE id >= snowflake_min_id(...)`.
-    "snowflake_min_id" min_id_of min_id_of_layout (at: TimestampWithTimeZone) -> i64 = min_id
+    "snowflake_min_id" min_id_of min_id_of_layout (at: TimestampWithTimeZone) -> (i64) = min_id
 }
 with_and_without_layout! {
     /// The largest id of the tick that an instant lies in: `WHERE id <= snowflake_max_id(...)`.
-    "snowflake_max_id" max_id_of max_id_of_layout (at: TimestampWithTimeZone) -> i64 = max_id
+    "snowflake_max_id" max_id_of max_id_of_layout (at: TimestampWithTimeZone) -> (i64) = max_id
 }
 
 with_and_without_layout! {
     /// Number of ids an interval spans, for tools that partition by ranges of numbers.
-    "snowflake_interval" interval_of interval_of_layout (span: Interval) -> i64 = ids_in
+    "snowflake_interval" interval_of interval_of_layout (span: Interval) -> (i64) = ids_in
 }
 
-/// All parts of an id as a row.
-#[pg_extern(stable, strict, parallel_safe)]
-fn snowflake_decode(
-    id: i64,
-) -> Result<
-    TableIterator<
-        'static,
-        (
-            name!(id, i64),
-            name!(timestamp, TimestampWithTimeZone),
-            name!(datacenter_id, i32),
-            name!(worker_id, i32),
-            name!(rollback, i32),
-            name!(sequence, i32),
-        ),
-    >,
-    ErrorReport,
-> {
-    row(&layout::of_server()?, id)
-}
-
-/// All parts of an id as a row.
-#[pg_extern(name = "snowflake_decode", immutable, strict, parallel_safe)]
-fn decode_of_layout(
-    id: i64,
-    layout: Text<'_>,
-) -> Result<
-    TableIterator<
-        'static,
-        (
-            name!(id, i64),
-            name!(timestamp, TimestampWithTimeZone),
-            name!(datacenter_id, i32),
-            name!(worker_id, i32),
-            name!(rollback, i32),
-            name!(sequence, i32),
-        ),
-    >,
-    ErrorReport,
-> {
-    row(&layout::named(&layout)?, id)
+with_and_without_layout! {
+    /// All parts of an id as a row.
+    "snowflake_decode" snowflake_decode decode_of_layout (id: i64) -> (
+        TableIterator<
+            'static,
+            (
+                name!(id, i64),
+                name!(timestamp, TimestampWithTimeZone),
+                name!(datacenter_id, i32),
+                name!(worker_id, i32),
+                name!(rollback, i32),
+                name!(sequence, i32),
+            ),
+        >
+    ) = row
 }
 
 // One row at the most, which the planner can't know of a function that returns a table.
@@ -167,11 +141,11 @@ pub(super) fn timestamp(layout: &Layout, id: i64) -> Result<TimestampWithTimeZon
     time::to_sql(decode(layout, id)?.timestamp)
 }
 
-pub(super) fn datacenter_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+fn datacenter_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
     Ok(decode(layout, id)?.datacenter_id.cast_signed())
 }
 
-pub(super) fn worker_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+fn worker_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
     Ok(decode(layout, id)?.worker_id.cast_signed())
 }
 

@@ -1,8 +1,8 @@
 //! Functions that the SQL of 0.2 calls and that of later versions does not, until it is updated.
 
+use crate::pg::report::not_ready;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, function_name};
 
 #[pg_extern(sql = false)]
 fn audit_run() -> Result<(), ErrorReport> {
@@ -15,11 +15,9 @@ fn status_page() -> Result<(), ErrorReport> {
 }
 
 fn refused(function: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         format!("extension \"snowflake_ids\" must be updated before {function} can be called"),
-        function_name!(),
+        "The library is of a later version than the extension.",
+        "ALTER EXTENSION snowflake_ids UPDATE;",
     )
-    .set_detail("The library is of a later version than the extension.")
-    .set_hint("ALTER EXTENSION snowflake_ids UPDATE;")
 }

@@ -8,8 +8,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 
-/// The most ids of one call: what a session may want at once, not what a slip of
-/// the keyboard says.
+/// The most ids of one call: a bound for slips of the keyboard.
 const MAX_COUNT: i32 = 10_000_000;
 
 /// Several ids at once, in growing order.
@@ -51,8 +50,7 @@ impl Iterator for Ids {
     }
 }
 
-/// The id that this session generated last. RESTRICTED: parallel workers have sessions of their own, so it
-/// has to run where the answer is.
+/// The id that this session generated last. RESTRICTED: parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_lastval() -> Result<i64, ErrorReport> {
     snowflake::last().ok_or_else(|| {

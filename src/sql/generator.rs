@@ -3,7 +3,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
@@ -11,14 +10,13 @@ mod snowflake_ids_internal {
     use crate::pg::text::Text;
     use crate::pg::{server, time};
     use crate::shared::generator::{self, Shared};
+    use crate::sql::NoRow;
     use crate::sql::layout;
     use crate::sql::status::{node, years_left};
     use crate::store::tables::GENERATOR;
     use crate::{issuer, named};
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::generator::named::{GeneratorRow, MAX_NAME_BYTES, Named, NamedError};
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Field, Layout, Position};
@@ -125,7 +123,7 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Why this server cannot give ids of a layout; None where its node fits, as far as it has one, or it may choose another worker id.
+    /// The reason why this server cannot give ids of a layout; None where its node fits, as far as it has one, or it may choose another worker id.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
@@ -142,14 +140,12 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]
-    fn generator_changed<'a>(
-        _trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn generator_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         if let Some(table) = GENERATOR.find() {
             table.announce();
         }
         named::changed();
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 
@@ -158,8 +154,6 @@ extension_sql_file!(
     name = "generators",
     requires = [
         snowflake_ids_internal::generator_check,
-        snowflake_ids_internal::generator_unknown,
-        snowflake_ids_internal::server_layout,
         snowflake_ids_internal::generator_changed,
         snowflake_ids_internal::layout_status,
         "snowflake_nextval",

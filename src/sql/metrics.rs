@@ -2,7 +2,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
     use crate::pg::report::report;
@@ -19,8 +18,6 @@ mod snowflake_ids {
     #[pg_extern(sql = "
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
 ")]
     fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
@@ -35,7 +32,6 @@ COMMENT ON FUNCTION snowflake_ids.stats_reset IS
     }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
@@ -114,8 +110,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::new(rows))
     }
 
-    /// Returns what was counted of all tags of this server since it started, also of those that have lost their place
-    /// since then.
+    /// Returns the counts of all tags of this server since it started, also of those that have lost their slot.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_totals() -> Result<
         TableIterator<
@@ -146,8 +141,7 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns how well the places serve as a cache, since this server started: ids that were taken where a tag had its
-    /// place, calls that found none of their tag, and tags that lost theirs to others.
+    /// Returns the hits and misses of the slots as a cache since this server started, and the evictions.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_places() -> Result<
         TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,
@@ -197,7 +191,6 @@ extension_sql_file!(
     "metrics.sql",
     name = "metrics",
     requires = [
-        snowflake_ids::stats_reset,
         snowflake_ids_internal::segment_totals,
         snowflake_ids_internal::segment_places,
         snowflake_ids_internal::dense_counts,

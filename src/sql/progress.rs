@@ -19,7 +19,6 @@ fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
         .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {names}.")))
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pgrx::pg_schema]
 mod snowflake_ids_internal {
     use super::{ErrorReport, ProgressPlace, Text, command_of, phase_of};
@@ -49,8 +48,7 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Returns what all processes show. Of another role's call it is told that there is one, unless the caller may see
-    /// what others do.
+    /// Returns the progress of all processes; of another role's call its existence alone, unless the caller may see all activity.
     #[pg_extern(volatile, parallel_safe)]
     fn progress_places() -> Result<
         TableIterator<
@@ -104,9 +102,6 @@ GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 ",
     name = "progress",
     requires = [
-        snowflake_ids_internal::progress_enter,
-        snowflake_ids_internal::progress_tables,
-        snowflake_ids_internal::progress_end,
         snowflake_ids_internal::progress_places,
         "status_view"
     ]

@@ -2,7 +2,6 @@
 
 use pgrx::prelude::*;
 
-/// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
     use crate::pg::report::report;
@@ -53,7 +52,6 @@ mod snowflake_ids {
     }
 }
 
-/// The schema of what these functions are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
@@ -79,8 +77,7 @@ mod snowflake_ids_internal {
         segments().is_some_and(|segments| segments.launcher.is_manned())
     }
 
-    /// Returns the number of calls for ids that failed since the server's start: for want of a worker id or of a number of
-    /// their tag, or by the clock.
+    /// Returns the number of calls for ids that failed since the server's start.
     #[pg_extern(volatile, parallel_safe)]
     fn failed_calls() -> i64 {
         shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
@@ -174,14 +171,5 @@ GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
 extension_sql_file!(
     "report.sql",
     name = "report",
-    requires = [
-        snowflake_ids_internal::launcher_runs,
-        snowflake_ids_internal::failed_calls,
-        snowflake_ids_internal::presets,
-        snowflake_ids_internal::page_of,
-        snowflake_ids_internal::layout_parts,
-        "status_history_view",
-        "metrics",
-        "attach_attach"
-    ]
+    requires = ["status_history_view", "metrics", "attach_attach"]
 );

@@ -1,6 +1,6 @@
--- What this server and this database tell of themselves: rows that need attention, and a report of all, which the status page draws.
+-- The report of this server and this database: rows that need attention, and a report of all, which the status page draws.
 
--- The worst first; of those that stand alike, the one that waited most.
+-- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (
@@ -21,8 +21,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
     FROM stands AS s
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tags_by_standing IS 'rows of segment_status and how the tags stand, in words, the worst first';
 
+-- As far as the caller may read the views; the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -32,7 +32,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- Whether that is why no ids are issued, and the registry that leases it does not answer.
+    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -54,7 +54,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- What comes of a registry that does not answer is told with it.
+    -- The consequences of a registry that does not answer are told with it.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -82,7 +82,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- Where no ids are issued any more, that is said already.
+        -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -142,8 +142,6 @@ BEGIN
     ORDER BY array_position(ARRAY['alarm', 'warning', 'note'], f.severity), f.subject;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attention IS
-    'what needs attention, as far as the caller may read the views, the worst first';
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
@@ -203,7 +201,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
 
--- What PostgREST and its like take for the type of a response.
+-- PostgREST and its like take this for the type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"

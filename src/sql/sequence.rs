@@ -2,22 +2,20 @@
 
 use pgrx::prelude::*;
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::named;
     use crate::pg::relation::Relation;
-    use crate::pg::report::{bad_argument, report};
+    use crate::pg::report::{bad_argument, denied, report};
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::pg::{redirect, sequence};
     use crate::sequence::{bind, known};
     use crate::shared::generator;
+    use crate::sql::NoRow;
     use crate::store::tables::SEQUENCE_BINDING;
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
     use snowflake_ids_core::sequence::bound_sequence::Increment;
@@ -69,8 +67,7 @@ mod snowflake_ids_internal {
         bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
     }
 
-    /// Notes what a sequence of the caller's, which is bound, was before: its type, whether it was to start again at its end, whether
-    /// it was unlogged, and which identity it was of.
+    /// Notes the former terms of a bound sequence of the caller's: type, cycle, persistence, identity.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_remember(
         of: Option<pg_sys::Oid>,
@@ -108,8 +105,7 @@ mod snowflake_ids_internal {
         if relation.may_act_as_owner() {
             return Ok(relation);
         }
-        let message = "must be able to SET ROLE to the owner of the sequence";
-        Err(ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!()))
+        Err(denied("must be able to SET ROLE to the owner of the sequence"))
     }
 
     /// The highest id that an application may use that got a number of a sequence that counts so.
@@ -145,15 +141,13 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
-    fn sequence_binding_changed<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn sequence_binding_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         let table = trigger.relid()?;
         if let Some(source) = SEQUENCE_BINDING.find().filter(|source| source.oid() == table) {
             known::changed();
             source.announce();
         }
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 
@@ -161,15 +155,7 @@ extension_sql_file!(
     "sequence.sql",
     name = "sequences",
     requires = [
-        snowflake_ids_internal::sequence_check_redirects,
-        snowflake_ids_internal::sequence_move,
         snowflake_ids_internal::sequence_stands_at_end,
-        snowflake_ids_internal::sequence_record,
-        snowflake_ids_internal::sequence_remember,
-        snowflake_ids_internal::sequence_erase,
-        snowflake_ids_internal::sequence_reach,
-        snowflake_ids_internal::sequence_resume_above,
-        snowflake_ids_internal::sequence_check_layout,
         snowflake_ids_internal::sequence_binding_changed,
         "generators",
         "segments"

@@ -1,16 +1,16 @@
 //! Series. Their tables, and what is done to them with the rights of the tables' owner, are written in SQL, in the file beside this
 //! one; here are the functions that every role may call, which look whether the caller may.
 
-use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::report::{report, spi};
 use crate::pg::role;
-use crate::pg::statement::Statement;
+use crate::pg::statement;
 use crate::pg::tag::TagText;
-use crate::pg::text::{Text, TextOut};
+use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
 use crate::series::{self, KnownSeries};
+use crate::sql::tag::listed;
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
@@ -27,7 +27,7 @@ fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
     Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
 }
 
-/// What can be a key.
+/// A value that can be a key.
 trait AsKey {
     fn as_key(&self) -> Result<Key, ErrorReport>;
 }
@@ -81,67 +81,37 @@ fn set(
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
 }
 
-/// The next number of a key, in the series' format.
-#[pg_extern(volatile, parallel_unsafe)]
-fn series_nextval_text(series: Option<Text<'_>>, key: Option<i64>) -> Result<TextOut, ErrorReport> {
-    next_text(series.as_ref(), key)
+/// A function for each type of keys.
+macro_rules! for_each_key_type {
+    ($(#[$doc:meta])* $name:literal $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
+        $(#[$doc])*
+        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        fn $bigint(series: Option<Text<'_>>, key: Option<i64>, $($more)*) -> Result<$result, ErrorReport> {
+            $body(series.as_ref(), key, $($pass),*)
+        }
+
+        $(#[$doc])*
+        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        fn $text(series: Option<Text<'_>>, key: Option<Text<'_>>, $($more)*) -> Result<$result, ErrorReport> {
+            $body(series.as_ref(), key, $($pass),*)
+        }
+
+        $(#[$doc])*
+        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        fn $uuid(series: Option<Text<'_>>, key: Option<Uuid>, $($more)*) -> Result<$result, ErrorReport> {
+            $body(series.as_ref(), key, $($pass),*)
+        }
+    };
 }
 
-/// The next number of a key, in the series' format.
-#[pg_extern(name = "series_nextval_text", volatile, parallel_unsafe)]
-fn series_nextval_text_of_text(
-    series: Option<Text<'_>>,
-    key: Option<Text<'_>>,
-) -> Result<TextOut, ErrorReport> {
-    next_text(series.as_ref(), key)
+for_each_key_type! {
+    /// The next number of a key, in the series' format.
+    "series_nextval_text" series_nextval_text series_nextval_text_of_text series_nextval_text_of_uuid () () -> TextOut = next_text
 }
-
-/// The next number of a key, in the series' format.
-#[pg_extern(name = "series_nextval_text", volatile, parallel_unsafe)]
-fn series_nextval_text_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<TextOut, ErrorReport> {
-    next_text(series.as_ref(), key)
+for_each_key_type! {
+    /// The last number of a key that this session got.
+    "series_currval" series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
-
-/// The last number of a key that this session got.
-#[pg_extern(volatile, parallel_unsafe)]
-fn series_currval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
-    last(series.as_ref(), key)
-}
-
-/// The last number of a key that this session got.
-#[pg_extern(name = "series_currval", volatile, parallel_unsafe)]
-fn series_currval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
-    last(series.as_ref(), key)
-}
-
-/// The last number of a key that this session got.
-#[pg_extern(name = "series_currval", volatile, parallel_unsafe)]
-fn series_currval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
-    last(series.as_ref(), key)
-}
-
-static ALTER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)",
-    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID],
-);
-static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.series_drop($1)", &[TEXTOID]);
-static ADD_TRIGGER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)",
-    &[TEXTOID, OIDOID, TEXTOID, TEXTOID],
-);
-static GRANT: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)",
-    &[TEXTOID, TEXTOID, TEXTOID],
-);
-static REVOKE: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)",
-    &[TEXTOID, TEXTOID, TEXTOID],
-);
-static DISTRIBUTE: Statement =
-    Statement::new("SELECT snowflake_ids_internal.series_add_shards($1, $2)", &[TEXTOID, OIDOID]);
-static ON_COORDINATOR: Statement =
-    Statement::new("SELECT snowflake_ids_internal.series_check_coordinator()", &[]);
-static PASS_ON: Statement = Statement::new("SELECT snowflake_ids_internal.series_pass_on($1)", &[INT8OID]);
 
 /// A series that the caller may change.
 struct ChangedSeries {
@@ -161,79 +131,38 @@ impl ChangedSeries {
     /// Runs a statement whose first argument is the name.
     fn run<'a>(
         &self,
-        statement: &Statement,
+        sql: &str,
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
     ) -> Result<(), ErrorReport> {
         let arguments: Vec<_> = [TagText(self.name).into()].into_iter().chain(others).collect();
         let is_distributed = self.known.series.scope == Scope::Shard;
         let run = || {
             if is_distributed {
-                ON_COORDINATOR.run(&[])?;
+                statement::run("SELECT snowflake_ids_internal.series_check_coordinator()", &[])?;
             }
-            statement.run(&arguments)?;
-            if is_distributed { PASS_ON.run(&[self.known.series.id.into()]) } else { Ok(()) }
+            statement::run(sql, &arguments)?;
+            if is_distributed {
+                let id = [self.known.series.id.into()];
+                statement::run("SELECT snowflake_ids_internal.series_pass_on($1)", &id)?;
+            }
+            Ok(())
         };
-        self.known.table().as_owner(run).map_err(|error| spi(&error))
+        self.known.table.as_owner(run).map_err(|error| spi(&error))
     }
-}
-
-/// A text that the statement reads, and we do not.
-fn handed_on<'a>(
-    text: Option<&Text<'_>>,
-    name: &'static str,
-    limit: usize,
-) -> Result<DatumWithOid<'a>, ErrorReport> {
-    Ok(text.map(|text| text.as_is(limit, name)).transpose()?.into())
-}
-
-/// Reads a list of privileges; it comes back as it is stored.
-fn listed(privileges: Option<&Text<'_>>) -> Result<String, ErrorReport> {
-    let list = privileges.ok_or_else(|| {
-        bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
-    })?;
-    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| report(&error))
 }
 
 #[pg_schema]
 mod snowflake_ids {
     use super::{
-        ALTER, Action, ChangedSeries, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES,
-        MAX_SERIES_BYTES, NoNumberError, Privileges, REVOKE, SeriesError, Text, Uuid, handed_on, listed,
-        role, series, set,
+        Action, ChangedSeries, ErrorReport, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_SERIES_BYTES,
+        NoNumberError, Privileges, SeriesError, Text, Uuid, handed_on, listed, role, series, set,
     };
     use pgrx::prelude::*;
 
-    /// Has a key go on above a value, like setval.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn series_set(
-        series: Option<Text<'_>>,
-        key: Option<i64>,
-        value: Option<i64>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        set(series.as_ref(), key, value, force)
-    }
-
-    /// Has a key go on above a value, like setval.
-    #[pg_extern(name = "series_set", volatile, parallel_unsafe)]
-    fn series_set_of_text(
-        series: Option<Text<'_>>,
-        key: Option<Text<'_>>,
-        value: Option<i64>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        set(series.as_ref(), key, value, force)
-    }
-
-    /// Has a key go on above a value, like setval.
-    #[pg_extern(name = "series_set", volatile, parallel_unsafe)]
-    fn series_set_of_uuid(
-        series: Option<Text<'_>>,
-        key: Option<Uuid>,
-        value: Option<i64>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        set(series.as_ref(), key, value, force)
+    for_each_key_type! {
+        /// Has a key go on above a value, like setval.
+        "series_set" series_set series_set_of_text series_set_of_uuid
+            (value: Option<i64>, force: default!(Option<bool>, false)) (value, force) -> () = set
     }
 
     /// Changes a series; what is null stays as it is.
@@ -260,13 +189,16 @@ mod snowflake_ids {
             step.into(),
             max_step.into(),
         ];
-        ChangedSeries::checked(name.as_ref())?.run(&ALTER, others)
+        ChangedSeries::checked(name.as_ref())?.run(
+            "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)",
+            others,
+        )
     }
 
     /// Drops a series that no column uses, with its keys.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
-        ChangedSeries::checked(name.as_ref())?.run(&DROP, [])
+        ChangedSeries::checked(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
     }
 
     /// Grants privileges on a series to a role, or to public.
@@ -278,7 +210,8 @@ mod snowflake_ids {
     ) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-        own.run(&GRANT, [role, listed(privileges.as_ref())?.into()])
+        let sql = "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)";
+        own.run(sql, [role, listed(privileges)?.into()])
     }
 
     /// Revokes privileges on a series from a role, or from public.
@@ -290,13 +223,14 @@ mod snowflake_ids {
     ) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
         let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
-        own.run(&REVOKE, [role, listed(privileges.as_ref())?.into()])
+        let sql = "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)";
+        own.run(sql, [role, listed(privileges)?.into()])
     }
 
     /// Returns whether the current role has a privilege on a series; of several, any.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
-        let wanted = listed(Some(&privilege))?;
+        let wanted = listed(Some(privilege))?;
         let wanted = Privileges::stored(&wanted);
         let known = match series::look_up(super::name(Some(&series))?) {
             Ok(known) => known,
@@ -309,25 +243,24 @@ mod snowflake_ids {
     }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::{ADD_TRIGGER, AsKey, ChangedSeries, DISTRIBUTE, handed_on};
+    use super::{AsKey, ChangedSeries, handed_on};
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
-    use crate::pg::report::{report, spi};
+    use crate::pg::report::{denied, report, spi};
     use crate::pg::role;
+    use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::series;
+    use crate::sql::NoRow;
     use crate::store::citus;
     use crate::store::tables::{REGISTRY_SERVER, SERIES};
     use pgrx::Uuid;
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::sequence::definition::MAX_DESCRIPTION_BYTES;
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::series::{
@@ -355,10 +288,10 @@ mod snowflake_ids_internal {
         let name = name.ok_or(SeriesError::NullName).map_err(refused)?;
         series::checked(name.bytes(MAX_NAME_BYTES, "name")?).map_err(refused)?;
         if let Some(description) = &description {
-            description.as_is(MAX_DESCRIPTION_BYTES, "description")?;
+            description.check_length(MAX_DESCRIPTION_BYTES, "description")?;
         }
         let zone = time_zone.ok_or(SeriesError::Missing { column: "time_zone" }).map_err(refused)?;
-        zone.as_is(MAX_TIME_ZONE_BYTES, "time_zone")?;
+        zone.check_length(MAX_TIME_ZONE_BYTES, "time_zone")?;
         let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
         let key_type = key_type.as_ref().map(|key_type| key_type.read("key_type")).transpose()?;
         let reset = reset.as_ref().map(|reset| reset.read("reset")).transpose()?;
@@ -462,10 +395,11 @@ mod snowflake_ids_internal {
             handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
             handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
         ];
-        known.table().as_owner(|| ADD_TRIGGER.run(&arguments)).map_err(|error| spi(&error))
+        let sql = "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)";
+        known.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
     }
 
-    /// What the server's names have room for.
+    /// The longest name in the server.
     const MAX_COLUMN_BYTES: usize = 63;
 
     /// Has a series count on the shards of a distributed table of the caller's.
@@ -475,12 +409,11 @@ mod snowflake_ids_internal {
         let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
         let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
         let (beside, _) = table.ok_or_else(not_owner)?;
-        own.run(&DISTRIBUTE, [beside.into()])
+        own.run("SELECT snowflake_ids_internal.series_add_shards($1, $2)", [beside.into()])
     }
 
     fn not_owner() -> ErrorReport {
-        let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
-        ErrorReport::new(code, "must be owner of the table", function_name!())
+        denied("must be owner of the table")
     }
 
     /// Sees to it that a key goes on above a value.
@@ -510,76 +443,21 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
-    fn series_changed<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn series_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         let table = trigger.relid()?;
         let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
         SERIES.find().into_iter().chain(registries).for_each(Source::announce);
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 
-extension_sql!(
-    "
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
-",
-    name = "series_functions",
-    requires = [
-        "series_nextval",
-        series_nextval_text,
-        series_nextval_text_of_text,
-        series_nextval_text_of_uuid,
-        series_currval,
-        series_currval_of_text,
-        series_currval_of_uuid,
-        snowflake_ids::series_set,
-        snowflake_ids::series_set_of_text,
-        snowflake_ids::series_set_of_uuid,
-        snowflake_ids::series_alter,
-        snowflake_ids::series_drop,
-        snowflake_ids::series_grant,
-        snowflake_ids::series_revoke,
-        snowflake_ids::has_series_privilege
-    ]
-);
 extension_sql_file!(
     "series.sql",
     name = "series",
     requires = [
-        snowflake_ids_internal::series_check,
-        snowflake_ids_internal::series_check_scope,
-        snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
-        snowflake_ids_internal::series_to_attach,
-        snowflake_ids_internal::series_make_shards,
-        snowflake_ids_internal::series_make_trigger,
-        snowflake_ids_internal::series_raise,
-        snowflake_ids_internal::series_raise_text,
-        snowflake_ids_internal::series_raise_uuid,
         "series_fill",
-        "series_functions",
+        snowflake_ids::has_series_privilege,
         "segments"
     ]
 );

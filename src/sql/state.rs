@@ -2,12 +2,11 @@
 
 use pgrx::prelude::*;
 
-/// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
     use crate::issuer::{LEASE_WAIT, issuer};
     use crate::lease;
-    use crate::pg::report::{report, sentence};
+    use crate::pg::report::{not_ready, report, sentence};
     use crate::pg::server;
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
@@ -21,8 +20,7 @@ mod snowflake_ids {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// Begins a new state where the stored one can't be trusted. Ids start above an instant, by default above all that
-    /// may have been issued up to now.
+    /// Begins a new state in place of one that can't be trusted: above an instant, by default above all that may have been issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
@@ -95,17 +93,21 @@ mod snowflake_ids {
         let message = format!(
             "{what}, as registry \"{registry}\", which leases this server's worker id, does not answer"
         );
-        ErrorReport::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
-            .set_detail(error.detail.clone())
-            .set_hint("Ids go on as before. Call it again when the registry answers.")
+        not_ready(
+            message,
+            error.detail.clone(),
+            "Ids go on as before. Call it again when the registry answers.",
+        )
     }
 
     fn clocks_differ(shared: &Shared) -> ErrorReport {
         let by = Duration::from_micros(shared.counts.registry_behind.load(Relaxed).unsigned_abs());
         let message = format!("the clocks of this server and its registry differ by {}", human(by));
-        ErrorReport::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
-            .set_detail("The clock is not followed: by it the worker id's lease, which follows the registry's clock, would end.")
-            .set_hint("Set the clocks of all servers by the same time service. Ids go on as before.")
+        not_ready(
+            message,
+            "The clock is not followed: by it the worker id's lease, which follows the registry's clock, would end.",
+            "Set the clocks of all servers by the same time service. Ids go on as before.",
+        )
     }
 
     fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {

@@ -22,7 +22,6 @@ pub fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
     (left as f64 / YEAR_MICROS as f64 * 10.0).floor() / 10.0
 }
 
-/// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
     use super::{node, years_left};

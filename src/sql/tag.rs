@@ -5,7 +5,7 @@ use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
-use crate::pg::text::Text;
+use crate::pg::text::{Text, handed_on};
 use crate::segment::error::SegmentError;
 use crate::segment::{place, privilege};
 use crate::store::tables::SEGMENT;
@@ -71,17 +71,8 @@ impl ChangedTag {
     }
 }
 
-/// A text that the statement reads, and we do not.
-fn handed_on<'a>(
-    text: Option<&Text<'_>>,
-    name: &'static str,
-    limit: usize,
-) -> Result<DatumWithOid<'a>, ErrorReport> {
-    Ok(text.map(|text| text.as_is(limit, name)).transpose()?.into())
-}
-
 /// Reads a list of privileges; it comes back as it is stored.
-fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
+pub fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;

@@ -3,7 +3,7 @@
 //! The latter are what the server takes for an argument without a type, as a client's parameter is. Without them it would
 //! not know whether the functions for ids or those for UUIDs are meant.
 
-use super::decode::{datacenter_id, timestamp, with_and_without_layout, worker_id};
+use super::decode::{timestamp, with_and_without_layout};
 use super::layout;
 use crate::pg::report::report;
 use crate::pg::text::Text;
@@ -12,9 +12,9 @@ use crate::pg::uuid::of_argument;
 use pgrx::Uuid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::{Decoded, IdOrUuid, Layout, UuidError};
+use snowflake_ids_core::{Decoded, IdOrUuid, Layout};
 
-/// When a UUID of version 7 was generated, to the millisecond.
+/// The time at which a UUID of version 7 was generated, to the millisecond.
 #[pg_extern(name = "snowflake_timestamp", immutable, strict, parallel_safe)]
 fn timestamp_of_uuid(id: Uuid) -> Result<TimestampWithTimeZone, ErrorReport> {
     time::to_sql(of_argument(id).timestamp().map_err(|error| report(&error))?)
@@ -29,11 +29,11 @@ fn snowflake_min_uuid(at: TimestampWithTimeZone) -> Result<Uuid, ErrorReport> {
 
 with_and_without_layout! {
     /// The datacenter that a UUID was generated in.
-    "snowflake_datacenter_id" datacenter_id_of_uuid datacenter_id_of_uuid_and_layout (id: Uuid) -> i32 = datacenter_id_in
+    "snowflake_datacenter_id" datacenter_id_of_uuid datacenter_id_of_uuid_and_layout (id: Uuid) -> (i32) = datacenter_id_in
 }
 with_and_without_layout! {
     /// The worker that generated a UUID.
-    "snowflake_worker_id" worker_id_of_uuid worker_id_of_uuid_and_layout (id: Uuid) -> i32 = worker_id_in
+    "snowflake_worker_id" worker_id_of_uuid worker_id_of_uuid_and_layout (id: Uuid) -> (i32) = worker_id_in
 }
 
 /// Returns the time at which an id or a UUID was generated.
@@ -47,39 +47,36 @@ fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport>
 
 with_and_without_layout! {
     /// The datacenter that an id or a UUID was generated in.
-    "snowflake_datacenter_id" datacenter_id_of_text datacenter_id_of_text_and_layout (id: Text<'_>) -> i32 = datacenter_id_said
+    "snowflake_datacenter_id" datacenter_id_of_text datacenter_id_of_text_and_layout (id: Text<'_>) -> (i32) = datacenter_id_said
 }
 with_and_without_layout! {
     /// The worker that generated an id or a UUID.
-    "snowflake_worker_id" worker_id_of_text worker_id_of_text_and_layout (id: Text<'_>) -> i32 = worker_id_said
+    "snowflake_worker_id" worker_id_of_text worker_id_of_text_and_layout (id: Text<'_>) -> (i32) = worker_id_said
 }
 
 fn read(text: &Text<'_>) -> Result<IdOrUuid, ErrorReport> {
     text.read("id")?.parse().map_err(|error| report(&error))
 }
 
-fn decoded(decoded: Result<Decoded, UuidError>) -> Result<Decoded, ErrorReport> {
-    decoded.map_err(|error| report(&error))
+fn decoded(layout: &Layout, id: IdOrUuid) -> Result<Decoded, ErrorReport> {
+    match id {
+        IdOrUuid::Id(id) => layout.decode(id).map_err(|error| report(&error)),
+        IdOrUuid::Uuid(uuid) => layout.decode_uuid(uuid).map_err(|error| report(&error)),
+    }
 }
 
 fn datacenter_id_in(layout: &Layout, uuid: Uuid) -> Result<i32, ErrorReport> {
-    Ok(decoded(layout.decode_uuid(of_argument(uuid)))?.datacenter_id.cast_signed())
+    Ok(decoded(layout, IdOrUuid::Uuid(of_argument(uuid)))?.datacenter_id.cast_signed())
 }
 
 fn worker_id_in(layout: &Layout, uuid: Uuid) -> Result<i32, ErrorReport> {
-    Ok(decoded(layout.decode_uuid(of_argument(uuid)))?.worker_id.cast_signed())
+    Ok(decoded(layout, IdOrUuid::Uuid(of_argument(uuid)))?.worker_id.cast_signed())
 }
 
 fn datacenter_id_said(layout: &Layout, text: Text<'_>) -> Result<i32, ErrorReport> {
-    match read(&text)? {
-        IdOrUuid::Id(id) => datacenter_id(layout, id),
-        IdOrUuid::Uuid(uuid) => Ok(decoded(layout.decode_uuid(uuid))?.datacenter_id.cast_signed()),
-    }
+    Ok(decoded(layout, read(&text)?)?.datacenter_id.cast_signed())
 }
 
 fn worker_id_said(layout: &Layout, text: Text<'_>) -> Result<i32, ErrorReport> {
-    match read(&text)? {
-        IdOrUuid::Id(id) => worker_id(layout, id),
-        IdOrUuid::Uuid(uuid) => Ok(decoded(layout.decode_uuid(uuid))?.worker_id.cast_signed()),
-    }
+    Ok(decoded(layout, read(&text)?)?.worker_id.cast_signed())
 }

@@ -3,7 +3,7 @@
 
 use crate::issuer::{self, LEASE_WAIT};
 use crate::lease;
-use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::report::{bad_argument, not_ready, report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
@@ -12,7 +12,6 @@ use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
 use crate::store::worker::note_chosen;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::server::state::{Chosen, Identity};
@@ -118,35 +117,23 @@ fn ready() -> Result<&'static Shared, ErrorReport> {
 }
 
 fn at_registry(server: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         format!("worker ids are leased from registry \"{server}\""),
-        function_name!(),
+        "Its table snowflake_ids.worker_lease has the leases.",
+        "Connect to the registry, and call the function there.",
     )
-    .set_detail("Its table snowflake_ids.worker_lease has the leases.")
-    .set_hint("Connect to the registry, and call the function there.")
 }
 
 fn elsewhere(registry: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         "worker ids are not leased from this database",
-        function_name!(),
+        format!("This server's registry is in database \"{registry}\"."),
+        "Connect to that database.",
     )
-    .set_detail(format!("This server's registry is in database \"{registry}\"."))
-    .set_hint("Connect to that database.")
 }
 
 extension_sql_file!(
     "worker.sql",
     name = "workers",
-    requires = [
-        worker_check_registry,
-        worker_give_up,
-        worker_held,
-        worker_choose_another,
-        worker_note_chosen,
-        "status_view",
-        "segments"
-    ]
+    requires = [worker_note_chosen, "status_view", "segments"]
 );

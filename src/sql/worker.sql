@@ -1,4 +1,4 @@
-/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
+/* The leases of worker ids. Every change compares the token with the one that was read. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),

@@ -2,7 +2,8 @@
 
 use super::tables::GENERATOR;
 use crate::pg::catalog::Unseen;
-use crate::pg::rows;
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Sought};
 use crate::pg::tag::TagText;
 use snowflake_ids_core::generator::named::{GeneratorRow, Named, NamedError};
 use snowflake_ids_core::sequence::directory::Tag;
@@ -16,7 +17,7 @@ use std::time::Duration;
 pub fn read(name: &Tag, limit: Duration) -> Result<Option<Result<Named, NamedError>>, Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| found = Some(named_of(row));
-    rows::of_key(&GENERATOR, c"name", &TagText(*name), limit, each)?;
+    rows::look(&GENERATOR, Wait::Yes(Some(limit)), &[(c"name", Sought::Text(&TagText(*name)))], each)?;
     Ok(found)
 }
 

@@ -5,6 +5,7 @@ use super::segment::definition_of;
 use super::tables::REGISTRY_SERVER;
 use crate::pg::catalog::Unseen;
 use crate::pg::encoding::from_utf8;
+use crate::pg::read_lock::Wait;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -190,7 +191,7 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
 /// [`Unseen`].
 pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     let mut servers = BTreeMap::new();
-    rows::each_within(&REGISTRY_SERVER, limit, |row| {
+    rows::look(&REGISTRY_SERVER, Wait::Yes(Some(limit)), &[], |row| {
         servers.extend(row.int(c"position").zip(row.name(c"server")));
     })?;
     Ok(servers.into_values().collect())

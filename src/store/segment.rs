@@ -4,8 +4,9 @@
 use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
 use crate::pg::random;
+use crate::pg::read_lock::Wait;
 use crate::pg::report::raise;
-use crate::pg::rows;
+use crate::pg::rows::{self, Sought, View};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::store::tables::SEGMENT;
@@ -110,7 +111,8 @@ impl TagRows for TagTables {
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
         // What is locked so that it cannot be seen may have it.
-        Ok(rows::may_have(&SEGMENT, &[(c"tag", TagText(*tag))]).unwrap_or(true))
+        Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
+            .unwrap_or(true))
     }
 
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), SpiError> {

@@ -2,8 +2,10 @@
 
 use super::tables::SEQUENCE_BINDING;
 use crate::pg::catalog::Unseen;
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag::{TagText, checked};
-use crate::pg::{extension, redirect, rows};
+use crate::pg::{extension, redirect};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::directory::Tag;
 use std::rc::Rc;
@@ -43,23 +45,24 @@ impl Bound {
     }
 }
 
-/// Returns whether it has a row. Where it is locked this waits for as long as any statement does, or not at all. Only
-/// within a transaction.
-pub fn is_any(waits: bool) -> Result<bool, Unseen> {
-    rows::is_any(&SEQUENCE_BINDING, waits)
+/// Returns whether it has a row. Only within a transaction.
+pub fn is_any(wait: Wait) -> Result<bool, Unseen> {
+    rows::has(&SEQUENCE_BINDING, wait, View::Committed, &[])
 }
 
 /// The row of a sequence. The same.
-pub fn of_sequence(sequence: Oid, waits: bool) -> Result<Option<Bound>, Unseen> {
+pub fn of_sequence(sequence: Oid, wait: Wait) -> Result<Option<Bound>, Unseen> {
     let mut found = None;
-    rows::of_oid(&SEQUENCE_BINDING, c"sequence", sequence, waits, |row| found = Some(Bound::of(row)))?;
+    let of_sequence = [(c"sequence", Sought::Oid(sequence))];
+    rows::look(&SEQUENCE_BINDING, wait, &of_sequence, |row| found = Some(Bound::of(row)))?;
     Ok(found)
 }
 
 /// All sequences that have rows. Waits for the table. Only within a transaction.
 pub fn all() -> Vec<Oid> {
     let mut found = Vec::new();
-    let _missing = rows::each(&SEQUENCE_BINDING, true, |row| found.extend(row.oid(c"sequence")));
+    let _missing =
+        rows::look(&SEQUENCE_BINDING, Wait::Yes(None), &[], |row| found.extend(row.oid(c"sequence")));
     found
 }
 

@@ -4,8 +4,9 @@
 //! caller's `search_path`.
 
 use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
-use crate::pg::catalog::{Source, Unseen};
-use crate::pg::rows;
+use crate::pg::catalog::{Source, Table, Unseen};
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Sought};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::TextOut;
@@ -19,8 +20,7 @@ use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use std::time::Duration;
 
-/// The first day of the present period of a dated series, given its reset and its time zone. The clock's, as for tags: not the
-/// transaction's.
+/// The first day of the present period, given reset and time zone: by the clock, not the transaction's time.
 macro_rules! label {
     ($reset:literal, $time_zone:literal) => {
         concat!(
@@ -40,11 +40,11 @@ macro_rules! returning {
     };
 }
 
-/// The statements of one table of counters. A key that has a counter takes one look at the index, one change of the row and one
-/// record in the log; it is tried first, as a key is new but once.
+/// The statements on one table of counters. `next`, tried first, takes one look at the index, one change and one record in the log.
 macro_rules! counters {
-    ($name:ident, $table:literal, $of:ident) => {
+    ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
+            table: &$source,
             next: Statement::new(
                 concat!(
                     "UPDATE snowflake_ids.",
@@ -127,8 +127,9 @@ macro_rules! counters {
     };
 }
 
-/// What is done with the counters of one type of keys.
+/// The statements on counters of one type of keys.
 struct Counters {
+    table: &'static Table,
     /// The next number of a key that has a counter, and has numbers left.
     next: Statement,
     /// The same, of a key that may have none yet.
@@ -139,9 +140,9 @@ struct Counters {
     read: Statement,
 }
 
-counters!(OF_BIGINTS, "series_bigint", INT8OID);
-counters!(OF_TEXTS, "series_text", TEXTOID);
-counters!(OF_UUIDS, "series_uuid", UUIDOID);
+counters!(OF_BIGINTS, SERIES_BIGINT, "series_bigint", INT8OID);
+counters!(OF_TEXTS, SERIES_TEXT, "series_text", TEXTOID);
+counters!(OF_UUIDS, SERIES_UUID, "series_uuid", UUIDOID);
 
 /// A number, and the first day of its period in days since 1970; 0 where the series is not dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,20 +155,11 @@ pub struct Number {
 
 /// The table that has the counters of keys of a type. Only within a transaction.
 pub fn counters(of: KeyType) -> Option<Source> {
-    let table = match of {
-        KeyType::Bigint => &SERIES_BIGINT,
-        KeyType::Text => &SERIES_TEXT,
-        KeyType::Uuid => &SERIES_UUID,
-    };
-    table.find()
+    counters_of(of).table.find()
 }
 
-/// Returns what the row of this name says, and whether it takes privileges to use the series; None where there is none.
-/// And the table, in which that is so. Waits for so long where it is locked. Only within a transaction, of which it
-/// sees what that has changed.
-///
-/// # Errors
-/// [`Unseen`].
+/// Returns the table, and the series of this name and whether it takes privileges; None where there is no row. Waits for the table so long.
+/// Only within a transaction, of whose changes it sees all.
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
 pub fn read(
     name: &Tag,
@@ -178,7 +170,8 @@ pub fn read(
         let is_restricted = row.boolean(c"restricted").unwrap_or(true);
         found = Some(series_of(row).map(|series| (series, is_restricted)));
     };
-    let table = rows::of_key(&SERIES, c"name", &TagText(*name), limit, each)?;
+    let table =
+        rows::look(&SERIES, Wait::Yes(Some(limit)), &[(c"name", Sought::Text(&TagText(*name)))], each)?;
     Ok((table, found))
 }
 
@@ -202,10 +195,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     })
 }
 
-/// Returns which roles have which privileges on a series. Waits as [`read`]. Only within a transaction.
-///
-/// # Errors
-/// [`Unseen`].
+/// Returns the privileges of roles on a series. Waits as [`read`].
 pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Unseen> {
     let mut found = Vec::new();
     let note = |row: &rows::Row<'_>| {
@@ -213,13 +203,13 @@ pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Un
             found.push((grantee, Privileges::stored(&list)));
         }
     };
-    rows::of_number(&SERIES_PRIVILEGE, c"series", id, limit, note)?;
+    rows::look(&SERIES_PRIVILEGE, Wait::Yes(Some(limit)), &[(c"series", Sought::Number(id))], note)?;
     Ok(found)
 }
 
 /// Takes the next number of a key that has a counter, in the present transaction; None where it has none, or no number left.
 pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    let counters = counters_of(key);
+    let counters = counters_of(key.key_type());
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into()];
@@ -231,7 +221,7 @@ pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
 
 /// The same of a key that may have no counter yet, which it has then.
 pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    let counters = counters_of(key);
+    let counters = counters_of(key.key_type());
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
@@ -252,8 +242,7 @@ fn all_terms<'a>(series: &'a Series, key: &Key, reset: Reset) -> [DatumWithOid<'
     ]
 }
 
-/// Sets a key to a value in the present transaction; unless `force`, not below the numbers that it has given in this period. Whether
-/// it was done.
+/// Sets a key to a value; unless `force`, not below numbers that it has given in this period. Whether it was done.
 pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, SpiError> {
     let arguments = [
         series.id.into(),
@@ -263,7 +252,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
         series.reset.map(Reset::name).into(),
         series.time_zone.as_str().into(),
     ];
-    Ok(counters_of(key).set.first(&arguments, number)?.is_some())
+    Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
 }
 
 static LOCK: Statement = Statement::new(
@@ -298,11 +287,11 @@ pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
 
 /// Returns where a key is; None where it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    counters_of(key).read.first(&[series.id.into(), datum(key)], number)
+    counters_of(key.key_type()).read.first(&[series.id.into(), datum(key)], number)
 }
 
-fn counters_of(key: &Key) -> &'static Counters {
-    match key.key_type() {
+fn counters_of(keys: KeyType) -> &'static Counters {
+    match keys {
         KeyType::Bigint => &OF_BIGINTS,
         KeyType::Text => &OF_TEXTS,
         KeyType::Uuid => &OF_UUIDS,

@@ -26,7 +26,7 @@ const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 pub fn run() {
     let Some(segments) = segments() else { return };
     // What pg_upgrade starts is not in use yet.
-    if server::is_upgrading() || !segments.launcher.enter() {
+    if server::upgrading() || !segments.launcher.enter() {
         return;
     }
     worker::on_exit(|| {

@@ -1,13 +1,13 @@
 //! Errors of series, and of calls for their numbers.
 
 use super::key::KeyType;
-use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
+use super::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use crate::error::{EXCERPT_CHARS, Explain, Kind};
 use crate::sequence::privilege::{Action, Privilege};
 use crate::series::serial::FormatError;
 
-/// Why there is no number, or no such series.
+/// The reason why there is no number, or no such series.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeriesError {

@@ -1,6 +1,6 @@
 //! The key of a series: each has numbers of its own.
 
-use super::limits::MAX_KEY_BYTES;
+use super::MAX_KEY_BYTES;
 use crate::error::{TooLong, check_length};
 use crate::ids::uuid::IdOrUuid;
 use smallvec::SmallVec;
@@ -37,11 +37,10 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// The bytes of a text that is a key. Those of a UUID, and shorter ones, are in the value itself: a call
-/// allocates nothing.
+/// The bytes of a text that is a key. Up to 36 of them, as a UUID has, are in the value itself.
 pub type KeyText = SmallVec<[u8; 36]>;
 
-/// What has a sequence of its own.
+/// A value that has numbers of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// A number.
@@ -54,9 +53,6 @@ pub enum Key {
 
 impl Key {
     /// A text as a key.
-    ///
-    /// # Errors
-    /// [`TooLong`].
     pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
         check_length("key", bytes.len(), MAX_KEY_BYTES)?;
         Ok(Self::Text(KeyText::from_slice(bytes)))

@@ -15,7 +15,7 @@
 //! A key that is not in memory goes on above all that left it: a section's **base** is the highest number with which any of its
 //! keys did. After a restart it goes on in the next range of the tag, which is above everything that was reserved before.
 //!
-//! What keeps a number from being given twice:
+//! No number is given twice:
 //!
 //! - *two takers*: an entry is moved on by one compare-and-swap, and the one that it succeeds for has the number.
 //! - *an entry that leaves*: keys come and go under the lock of their bucket. The base is raised to the entry's number before

@@ -6,8 +6,7 @@ use rustc_hash::FxHashMap;
 /// A key of a series, by the series' id.
 type KeyOfSeries = (i64, Key);
 
-/// The number that a session got last of each of the keys that it used last: of [`Recent::KEYS`] at least, and of twice as many at
-/// most.
+/// The numbers that a session got last, of the [`Recent::KEYS`] keys at least that it used last, and of twice as many at most.
 #[derive(Debug, Default)]
 pub struct Recent {
     /// Of the key that it used last, which is not noted among the others yet: of many numbers of one key only the last one is.

@@ -15,7 +15,6 @@
 
 mod error;
 mod field;
-mod reset;
 mod template;
 
 pub use error::FormatError;

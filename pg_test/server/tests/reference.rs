@@ -209,7 +209,7 @@ fn what_users_meet_has_a_comment() -> Result<()> {
         .collect();
     ensure!(
         without.is_empty(),
-        "these have no comment: src/sql/comments.sql is the place for it\n{}",
+        "these have no comment: src/sql/last.sql is the place for it\n{}",
         without.join("\n")
     );
     Ok(())

@@ -119,7 +119,6 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on

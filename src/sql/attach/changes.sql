@@ -1,4 +1,4 @@
--- What attach and detach change.
+-- Changes that attach and detach make.
 
 -- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
@@ -58,7 +58,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
 
 -- Of partitions and children too: rows inserted into one directly get its own default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
@@ -72,8 +71,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.set_default IS
-    'changes a column''s default in a table and in those below it';
 
 -- An identity's sequence goes with it. To keep it is to make another of the same name and course.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
@@ -104,8 +101,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
-    'turns identity columns of a table and of those below it into plain ones';
 
 -- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
@@ -125,7 +120,6 @@ BEGIN
     RETURN made;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
 
 -- Its owner grants them: what others granted becomes the owner's grant.
 CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
@@ -158,15 +152,14 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.set_rights IS 'gives a sequence the rights and the comment that another one had';
 
 CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.as_owner(sequence,
         format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.set_sequence IS 'moves a sequence';
 
+-- Those that others use stay.
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -185,8 +178,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
-    'drops the sequences that a column and those below it own, unless others use them';
 
 -- Those whose defaults name it. One that is narrower than the attached column would fail at the first id it cannot hold.
 CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
@@ -206,8 +197,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_others_of_sequence IS
-    'fails where a sequence''s ids do not fit into other columns that take them by default, and is a notice of those where they do';
 
 -- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
@@ -243,8 +232,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.bind_sequences IS
-    'has the sequences that a column and those below it own give the ids of its default';
 
 -- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
@@ -272,8 +259,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.resume_sequences IS
-    'sets the sequences that a column and those below it own, and that were left at their end, above the column''s values';
 
 CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -288,8 +273,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.unbind_sequences IS
-    'gives the sequences that a column and those below it own their own numbers back, above an id';
 
 -- A table below that has a sequence of its own takes its default from that.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
@@ -311,8 +294,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
-    'makes a column take its default from its sequence, kept or new, above an id';
 
 -- From below: what goes with the sequence of a table goes with those of the tables below it, too.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
@@ -332,8 +313,6 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.restore_identities IS
-    'makes a column an identity that goes on above an id, and those below it that were one';
 
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -372,10 +351,9 @@ BEGIN
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
--- Of the column's type where its own does not hold the numbers to come: a serial of integer whose column was widened leaves a sequence
--- that ends where integers do.
+-- The sequence that a column owns; null where it has none. Of the column's type where its own does not hold the numbers to come: a
+-- serial of integer whose column was widened leaves a sequence that ends where integers do.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -389,8 +367,6 @@ BEGIN
     RETURN kept;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
-    'the sequence that a column owns, of a type that holds the numbers above an id; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
@@ -415,7 +391,6 @@ BEGIN
     RETURN format('%I.%I', schema_name, stem || suffix);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.free_sequence_name IS 'a name for a new sequence of a column';
 
 -- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
 -- down is on the other side of our ids.
@@ -433,4 +408,3 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';

@@ -1,4 +1,4 @@
--- What attach and detach may be asked for.
+-- Checks of the arguments of attach and detach, and of the column.
 
 -- A default that gives no ids would make each insert fail.
 CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
@@ -13,7 +13,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_preloaded IS 'fails where this server gives no ids';
 
 DO $$
 BEGIN
@@ -44,7 +43,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
 
 CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -71,7 +69,6 @@ BEGIN
     PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_kind IS 'fails where the kind of ids is not right';
 
 CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -86,7 +83,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
 -- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
@@ -122,8 +118,6 @@ BEGIN
     PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
-    'locks a table and all below it against reading and writing until the transaction ends';
 
 -- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
@@ -145,8 +139,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_table IS
-    'fails unless this is a table of the caller''s, and of one of these kinds';
 
 CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -184,7 +176,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
 
 CREATE FUNCTION snowflake_ids_internal.may_move_tag(role oid, tag text) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -192,7 +183,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
             AND string_to_array(p.privileges, ',') && ARRAY['UPDATE', 'OWNER'])
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.may_move_tag IS 'whether a role may move a tag';
 
 CREATE FUNCTION snowflake_ids_internal.may_take_ids(role oid, tag text) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -201,7 +191,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE p.tag = $2 COLLATE "C" AND (p.grantee = 0 OR pg_has_role($1, p.grantee::oid, 'USAGE'))
             AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.may_take_ids IS 'whether a role may take ids of a tag';
 
 -- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
@@ -217,10 +206,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_unnamed_tag IS
-    'fails where a tag that was not named exists, and the owner of a relation may not move it';
 
--- What would fail at an INSERT because of the ids to come, or would be lost. What can be seen of it is named before anything is changed.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
+-- be seen.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -316,8 +304,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_uses IS
-    'fails where a column''s use does not go with the ids to come, and names what may not';
 
 CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -331,8 +317,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of its type';
 
+-- Fails where a default's next id is not above the ids of a column.
 CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -350,5 +336,3 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
-    'fails where a default''s next id is not above the ids of a column';

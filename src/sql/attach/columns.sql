@@ -1,4 +1,4 @@
--- What a column has.
+-- Properties of a column.
 
 -- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
@@ -10,8 +10,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
+-- The type that a domain is of; else the type itself.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE types (type, depth) AS (
@@ -19,28 +19,25 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     )
     SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.base_type IS 'the type that a domain is of; else the type itself';
 
 CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $1 WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.type_maximum IS 'the highest number that a type can hold';
 
 CREATE FUNCTION snowflake_ids_internal.column_type(relation regclass, attribute name) RETURNS regtype
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.base_type(a.atttypid)
     FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.column_type IS 'the type of a column, or of what its domain is of';
 
 CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
 
--- Owned by the column, whether as an identity's or a serial's, or named in its default.
+-- Those that the column owns, as an identity's or a serial's, or that its default names; of those below it, too. owner: the table whose
+-- column owns it.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -62,8 +59,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
     GROUP BY s.oid
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.sequences_of IS
-    'the sequences of a column and of those below it; owner: the table whose column owns it';
 
 -- Of temporary tables too: their regclass reads without a schema.
 CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
@@ -71,9 +66,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
 
--- By the oid of the table: a for ALWAYS, d for BY DEFAULT.
+-- As they are, or were before their sequences were bound. By the oid of the table: a for ALWAYS, d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -96,8 +90,6 @@ BEGIN
     RETURN identities;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.former_identities IS
-    'the identities of a column and of those below it, as they are, or were before their sequences were bound';
 
 CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -106,9 +98,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
 
--- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
+-- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
     OUT is_called boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -120,10 +111,8 @@ BEGIN
     SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
-    'the options of a sequence, as CREATE SEQUENCE takes them, and its position';
 
--- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+-- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -157,8 +146,8 @@ BEGIN
     RETURN highest;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 
+-- As far as this database was given ids.
 CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -168,7 +157,6 @@ BEGIN
     RETURN snowflake_ids.segment_raise(tag, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of a tag that this database was given';
 
 -- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
@@ -207,5 +195,3 @@ BEGIN
     RETURN greatest(stored, numbered, tagged, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
-    'the highest id that a column has or was given; 0 where there is none above';

@@ -1,20 +1,18 @@
 -- Our defaults, written as Postgres writes them back, so that they can be recognised.
 
+-- Qualified with the extension's schema where defaults are.
 CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
         || kind || '_nextval'
     FROM pg_extension e WHERE e.extname = 'snowflake_ids'
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
-    'the function that gives ids of a kind, qualified with the extension''s schema where defaults are';
 
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
 
 -- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
 -- could have the same tag.
@@ -26,7 +24,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
     WHERE c.oid = relation
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -35,9 +32,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         ELSE f || '()' END
     FROM snowflake_ids_internal.function_of(kind) f
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
 
--- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
+-- snowflake, segment, or null. Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of
+-- our ids.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
@@ -49,10 +46,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
-    'snowflake, segment, or null where the default is not ours';
 
--- What depends on a function has an index.
+-- By their default, whether there is such a tag or not. What depends on a function has an index.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
@@ -63,8 +58,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.columns_of_tag IS
-    'the columns that take ids of a tag by their default, whether there is such a tag or not';
 
 -- A table has rows where its file has pages: to see that takes no right to read them.
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
@@ -73,8 +66,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
     ORDER BY 1 LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.column_with_ids IS
-    'a column of a table with rows that takes ids of a tag by its default, whether there is such a tag or not';
 
 -- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
@@ -85,5 +76,3 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
-    'a column''s default, all names in it qualified, ours without synonyms';

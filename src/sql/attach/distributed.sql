@@ -17,8 +17,8 @@ BEGIN
     RETURN found_one;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.is_distributed IS 'whether a table is one of a Citus cluster';
 
+-- 0 on the coordinator, and without Citus.
 CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,15 +30,12 @@ BEGIN
     RETURN coalesce(number, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.node_group IS 'the group of this node of a Citus cluster; 0 is the coordinator''s';
 
 -- Numbers of a group are above first, and up to last.
 CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.numbers_of_group IS
-    'the numbers that sequences of distributed tables give on the node of a group';
 
 CREATE FUNCTION snowflake_ids_internal.check_coordinator(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -56,7 +53,6 @@ BEGIN
         HINT = format('Connect to the coordinator%s, and call the function there.', coalesce(', at ' || coordinator, ''));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_coordinator IS 'fails on a worker for a table of the cluster';
 
 -- The setting is the transaction's. What it was is given back, for the end.
 CREATE FUNCTION snowflake_ids_internal.propagate(setting text) RETURNS text
@@ -68,15 +64,12 @@ BEGIN
     RETURN former;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.propagate IS 'sets whether Citus passes what is altered here on to other nodes';
 
 -- A sequence stays one of the cluster when its table is none any more, and Citus refuses to alter it.
 CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.propagate_nothing IS
-    'has Citus pass nothing on that is altered here, where there is Citus; gives the former setting';
 
 -- The registries that ids come from, or this database where it is one itself: the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
@@ -84,7 +77,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.registries_in_use IS 'which registries ids of this database come from';
 
 -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and have
 -- given some that are not stored: where these may be in the range that the new ids begin in, there has to be room for them.
@@ -96,12 +88,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
         ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.above_other_nodes IS
-    'an id above all that other nodes may give of a column until they are told of its new default';
 
 /* On the coordinator. */
 
--- What can be seen beforehand, on all nodes: nothing is changed where one is not fit.
+-- Checks on all nodes beforehand: nothing is changed where one is not fit.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -113,7 +103,6 @@ BEGIN
         current_setting('snowflake_ids.layout'), snowflake_ids_internal.registries_in_use(), highest, expression, identity));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_workers IS 'fails where a worker cannot do to a column what is to be done';
 
 -- Workers commit by themselves: what is rolled back here would leave them as they are then.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
@@ -127,7 +116,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_alone IS 'fails in a transaction block';
 
 -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
 CREATE FUNCTION snowflake_ids_internal.check_tag_stays(relation regclass, attribute name, tag text, former text) RETURNS void
@@ -143,7 +131,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_tag_stays IS 'fails where a column of a distributed table has another tag';
 
 -- In a session of its own, whose transaction has ended when workers are told: the tag, and what the coordinator gives, stay
 -- whatever happens then.
@@ -173,10 +160,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_coordinator IS
-    'attaches a column of a distributed table on the coordinator, in another session';
 
--- Citus passes nothing on but an error's message. So what failed is the result.
+-- Gives what failed, in JSON: Citus passes nothing on but an error's message.
 CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -193,14 +178,12 @@ EXCEPTION WHEN OTHERS THEN
     RETURN jsonb_build_object('code', SQLSTATE, 'message', message, 'detail', coalesce(detail, ''), 'hint', coalesce(hint, ''));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_in_session IS 'attaches a column on this node; gives what failed, in JSON';
 
 -- One who waits for a table holds up those who come after.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.bounded_lock_timeout IS 'how long nodes of a cluster wait for a table: 20 s where nothing is set';
 
 CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
     generator text) RETURNS void
@@ -215,7 +198,6 @@ BEGIN
         kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_workers IS 'attaches a column of a distributed table on all workers';
 
 -- Workers go on with their own numbers above those that are in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
@@ -232,8 +214,8 @@ BEGIN
         snowflake_ids_internal.bounded_lock_timeout()));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.detach_workers IS 'detaches a column of a distributed table on all workers';
 
+-- The highest id of a column in the range of each group of workers.
 CREATE FUNCTION snowflake_ids_internal.reached_by_groups(relation regclass, attribute name, expression text) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -252,16 +234,14 @@ BEGIN
     RETURN of_groups;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.reached_by_groups IS
-    'the highest id of a column in the range of each group of workers';
 
+-- Above the first and up to the second.
 CREATE FUNCTION snowflake_ids_internal.highest_stored(relation regclass, attribute name, above bigint, up_to bigint) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
     SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s AND %1$I <= %4$s',
         attribute, b, above::text || '::bigint', up_to::text || '::bigint')))
     FROM snowflake_ids_internal.table_and_below(relation) b
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_stored IS 'the highest id of a column between two';
 
 -- Of the coordinator's own numbers. Called when no worker gives ids of the column's tag any more.
 CREATE FUNCTION snowflake_ids_internal.highest_own_id(relation regclass, attribute name, expression text) RETURNS bigint
@@ -274,8 +254,6 @@ BEGIN
     RETURN greatest(snowflake_ids_internal.highest_stored(relation, attribute, 0, last), CASE WHEN tagged <= last THEN tagged END, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.highest_own_id IS
-    'the highest id of a column, or of its tag, among the coordinator''s own numbers';
 
 /* On a worker, and where it says so on the coordinator, too. */
 
@@ -318,7 +296,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_worker IS 'fails where a column cannot be attached, or detached, on this node';
 
 CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS void
@@ -343,7 +320,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_worker IS 'attaches a column on this node, as the coordinator does';
 
 CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
     reached jsonb, timeout text) RETURNS void
@@ -411,9 +387,8 @@ BEGIN
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column on this node, as the coordinator does';
 
--- What this node has reserved of a tag may be below the column's ids: what is in memory, and what was left over at a stop.
+-- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -422,7 +397,6 @@ BEGIN
     PERFORM snowflake_ids.segment_discard(tag);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.discard_received IS 'takes away what this node has reserved of a tag';
 
 -- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
 CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
@@ -452,10 +426,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.bind_own IS
-    'has the sequences that a column and those below it own on a worker give the ids of its default';
 
--- Also on the coordinator. Back into the node's own range, above an id that is in it.
+-- Also on the coordinator. Sequences go back into the node's own range, above an id that is in it.
 CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -487,5 +459,3 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.unbind_own IS
-    'gives the sequences that a column and those below it own this node''s own numbers back, above an id';

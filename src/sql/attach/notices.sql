@@ -1,5 +1,6 @@
--- What the user should know.
+-- Notices for the user.
 
+-- Of defaults that are neither ours nor of a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -20,8 +21,6 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_replaced_defaults IS
-    'notices of defaults that are neither ours nor of a sequence that the column owns';
 
 CREATE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -35,7 +34,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_tag_stays IS 'a notice of the tag that a former default named';
 
 CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
     highest bigint) RETURNS void
@@ -48,7 +46,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
 
 -- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
 CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
@@ -67,8 +64,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
-    'a notice of tables that an identity does not reach';
 
 -- They ask the registry when they need ids; what they have until then is theirs.
 CREATE FUNCTION snowflake_ids_internal.tell_other_servers(tag text, highest bigint) RETURNS void
@@ -82,8 +77,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_other_servers IS
-    'a notice of what other servers of a registry may do that was raised';
 
 -- By a name that was made up, that is: a caller that names a tag means it.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
@@ -111,8 +104,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
-    'a notice of another column that takes ids by the same default';
 
 CREATE FUNCTION snowflake_ids_internal.tell_other_of_sequence(sequence regclass, other regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -122,4 +113,3 @@ BEGIN
         DETAIL = format('It takes them from sequence "%s".', sequence);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.tell_other_of_sequence IS 'a notice of another column that a sequence is for';

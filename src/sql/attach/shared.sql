@@ -24,17 +24,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM used u
     ORDER BY 4, u.relation::text, u.attribute
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.others_of_sequence IS
-    'the columns outside of a table and those below it that use a sequence';
 
 -- As the server writes a default of nextval.
 CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.is_default_of IS 'whether a default is nextval of a sequence, and nothing else';
 
--- One that is bound already has its terms; of one that no column owns, others may call nextval by its name.
+-- The sequence of a column's default, where the column does not have it for itself. One that is bound already has its terms; of one
+-- that no column owns, others may call nextval by its name.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
@@ -42,8 +40,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND (s.owner IS NULL OR snowflake_ids_internal.sequence_is_bound(s.sequence)
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.shared_sequence IS
-    'the sequence of a column''s default, where the column does not have it for itself; else null';
 
 CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
@@ -144,4 +140,3 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_shared IS 'attaches a column by binding the sequence that it shares';

@@ -14,7 +14,7 @@ pub(super) const ENTRIES: usize = 1;
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Bucket {
-    /// Whether it is locked, and above that where the next look for a key that leaves begins.
+    /// The lock bit, and above that the entry at which the next look for a key that leaves begins.
     head: AtomicU64,
     entries: [AtomicU64; ENTRIES],
 }
@@ -26,11 +26,11 @@ const LOCKED: u64 = 1;
 const LABEL: u64 = (1 << 31) - 1;
 const USED: u64 = 1 << 31;
 
-/// What tells keys of a bucket apart: never 0.
+/// The bits by which keys of a bucket differ: never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub(super) u32);
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketEntry(u64);
 
@@ -116,8 +116,7 @@ impl Drop for LockedBucket<'_> {
 }
 
 impl<'b> LockedBucket<'b> {
-    /// Puts an entry in. Where there is no room another one leaves, which `leave` is told before; of those, one that was not
-    /// used since the last look.
+    /// Puts an entry in. Where there is no room an unused one leaves, which `leave` is told before.
     pub(super) fn put(&mut self, entry: BucketEntry, leave: impl Fn(BucketEntry)) {
         let free = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) == BucketEntry::FREE;
         let bucket = self.bucket;
@@ -126,8 +125,7 @@ impl<'b> LockedBucket<'b> {
         place.store(entry.0, Ordering::Release);
     }
 
-    /// The second chance, or clock: an entry that was used is passed over once. Where takers are faster than that, what comes next
-    /// leaves.
+    /// The clock algorithm: an entry that was used is passed over once, unless takers are faster than that.
     fn make_room(&mut self, leave: &impl Fn(BucketEntry)) -> &'b AtomicU64 {
         let mut step = 0;
         loop {

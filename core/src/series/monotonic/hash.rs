@@ -2,13 +2,12 @@
 
 use crate::series::key::Key;
 
-/// Where a key of a series is in memory. It depends on a secret of the server's start: nobody can choose keys that get into each
-/// other's way.
+/// The place of a key in memory. A secret of the server's start keeps anybody from choosing keys that collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub u64);
 
 impl Hash {
-    /// That of a key of a series.
+    /// The hash of a key of a series.
     pub fn of(secret: u64, series: i64, key: &Key) -> Self {
         Self(digest(secret ^ series.cast_unsigned().wrapping_mul(ODD), key))
     }
@@ -21,7 +20,7 @@ pub fn section_of(key: &Key, sections: u16) -> u16 {
     u16::try_from(wide >> u64::BITS).unwrap_or_default()
 }
 
-/// That of the golden ratio.
+/// The fraction of the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 const OTHER: u64 = 0xd6e8_feb8_6659_fd93;
 

@@ -9,7 +9,7 @@ use crate::guard::{Guard, holds};
 pub const MAX_PLACES: usize = 1 << PLACE_BITS;
 
 const PLACE_BITS: u32 = 20;
-/// What is left of a label tells the keys of a bucket apart that are of one section. Where two have the same they share a
+/// The rest of a label tells the keys of a bucket apart that are of one section. Two that have the same share a
 /// counter: it grows, and gives no number twice.
 const FINGERPRINT_BITS: u32 = 31 - PLACE_BITS;
 
@@ -20,7 +20,7 @@ pub struct Keys<'m> {
     secret: u64,
 }
 
-/// What a session knows of a section.
+/// A section as a session knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Its place, below [`MAX_PLACES`].
@@ -91,7 +91,7 @@ impl<'m> Keys<'m> {
             };
             let next = entry.offset().checked_add(1).map(|next| next.max(bounds.low()));
             let Some(next) = next.filter(|next| *next <= bounds.high()) else {
-                // What was seen may be a neighbouring moment's.
+                // The bounds that were seen may be a neighbouring moment's.
                 if section.bounds() != bounds {
                     continue;
                 }

@@ -6,7 +6,7 @@
 use crate::sequence::definition::Range;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What all keys of a section share. It is opened, given ranges, shut and swept by one process at a time, which the caller sees to
+/// The state that all keys of a section share. It is opened, given ranges, shut and swept by one process at a time, which the caller sees to
 /// with a lock; takers take no part in that.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C))]
@@ -15,7 +15,7 @@ pub struct Section {
     base: Base,
 }
 
-/// What every taker reads.
+/// The part that every taker reads.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 struct Front {
@@ -25,9 +25,9 @@ struct Front {
     increment: AtomicU64,
     /// The highest offset of the present range above the lowest: seen together.
     bounds: AtomicU64,
-    /// Whether a number was taken since somebody asked.
+    /// Not 0 if a number was taken since somebody asked.
     used: AtomicU64,
-    /// Whether there may be entries of this place's.
+    /// Not 0 if there may be entries of this place's.
     littered: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Section>() == 128 && align_of::<Section>() == 64
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionBounds(u64);
 
-/// What came of a range that was to be a section's.
+/// The result of giving a section a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supplied {
     /// Its keys go on in it.
@@ -54,7 +54,7 @@ pub enum Supplied {
     Far,
 }
 
-/// What a section needs to give its keys numbers.
+/// The need of a section that is to give its keys numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
     /// Nothing: it is this owner's, and has other bounds than the taker saw.
@@ -151,7 +151,7 @@ impl Section {
         self.front.owner.store(0, Ordering::Release);
     }
 
-    /// What is left of its range is given to nobody; its keys go on in the next one.
+    /// The rest of its range is given to nobody; its keys go on in the next one.
     pub fn close(&self) {
         let high = self.bounds().high();
         match high.checked_add(1) {
@@ -160,8 +160,7 @@ impl Section {
         }
     }
 
-    /// Gives it, which is nobody's and swept, to an owner that never was one, with its first range. False, and nothing is done,
-    /// where it is not, or for no numbers.
+    /// Opens it for a new owner with its first range. False, and nothing is done, unless it is nobody's and swept.
     pub fn open(&self, owner: u64, range: &Range) -> bool {
         let Range { first, count, increment } = *range;
         if self.owner() != 0 || self.is_littered() || owner == 0 || count == 0 || increment < 1 {

@@ -9,11 +9,11 @@ use std::fmt;
 /// A template, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    pub(super) parts: Vec<Part>,
+    parts: Vec<Part>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+enum Part {
     Literal(String),
     Date(DateField),
     /// The number and the digits it has at least.
@@ -33,9 +33,13 @@ impl Format {
         }
     }
 
-    /// The template of a tag that names none: [`Reset::default_format`], and `{n}` without a reset.
+    /// The template of a tag that names none: `{n}`; of one with a reset the date as far as the period needs it and six digits, as in
+    /// `{YYYY}{MM}{DD}-{n:6}`.
     pub fn default_for(reset: Option<Reset>) -> Self {
-        reset.map_or_else(|| Self { parts: vec![Part::Number(1)] }, Reset::default_format)
+        let Some(reset) = reset else { return Self { parts: vec![Part::Number(1)] } };
+        let dates = [DateField::Year, DateField::Month, DateField::Day];
+        let dates = dates.into_iter().filter(|field| field.period() >= reset).map(Part::Date);
+        Self { parts: dates.chain([Part::Literal("-".to_owned()), Part::Number(6)]).collect() }
     }
 
     /// The key of a number. `day` is the first day of its period, in days since 1970-01-01; without date fields

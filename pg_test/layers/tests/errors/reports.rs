@@ -80,6 +80,13 @@ impl Reports {
             ([.., function], [message, _]) if function == "bad_argument" => {
                 Some(("invalid_parameter_value".into(), self.text(message)?, String::new()))
             }
+            ([.., function], [message, _, hint]) if function == "not_ready" => {
+                let hint = self.text(hint).unwrap_or_default();
+                Some(("object_not_in_prerequisite_state".into(), self.text(message)?, hint))
+            }
+            ([.., function], [message]) if function == "denied" => {
+                Some(("insufficient_privilege".into(), self.text(message)?, String::new()))
+            }
             _ => None,
         }
     }

@@ -1,4 +1,172 @@
-/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
+/* Every role may call functions that check the caller's rights themselves, and those that only tell. The rest is for the
+   extension's owner, a superuser; it may grant it. */
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
+    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
+    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
+    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
+    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
+    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
+    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.check_preloaded,
+    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
+    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
+    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
+    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
+    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
+    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
+    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
+    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
+    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
+    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
+    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
+    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
+    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
+    snowflake_ids_internal.timeline
+TO PUBLIC;
+
+/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
+   caller's rights, or with those of a table's owner that the caller could become. */
+CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object, o.privileges
+    FROM (VALUES
+        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
+        ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
+            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
+                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
+                'check_workers', 'citus_run', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
+                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
+                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
+                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
+                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
+                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
+                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
+                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
+                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
+                'tell_other_servers', 'tell_shared_tag', 'attach_shared', 'is_default_of', 'others_of_sequence', 'shared_sequence', 'tell_other_of_sequence', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
+            'snowflake_ids.layout_change', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
+            'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
+        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
+        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
+        -- To restore the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+    ) AS o (of_part, object, privileges)
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'The parts are tags, generators, series, registry and state.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object_name text;
+    object_privileges text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
+        RAISE EXCEPTION 'cannot grant administration to public' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is for roles that are trusted with it.',
+            HINT = 'Name a role.';
+    END IF;
+    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        ORDER BY o.object LIKE 'SCHEMA %'
+    LOOP
+        CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
+            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
+                'snowflake_ids.state_reset']::regproc[]) AS f);
+        EXECUTE format(statement, object_privileges, object_name, role);
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_grant IS
+    'has a role administer a part of the extension: tags, generators, series, registry or state';
+
+CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
+    'takes a part of the administration of the extension away from a role';
+
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
+    snowflake_ids_internal.administration_change(text, text, name),
+    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
+
+/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
+   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
+DO $$
+BEGIN
+    PERFORM snowflake_ids.administration_grant('tags', 'pg_database_owner');
+    PERFORM snowflake_ids.administration_grant('generators', 'pg_database_owner');
+    PERFORM snowflake_ids.administration_grant('series', 'pg_database_owner');
+END
+$$;
+GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
+    snowflake_ids.sequence_binding TO pg_database_owner;
+
+/* It tells where nodes are. */
+GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
+
+COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
+COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
+
+/* Comments of what is written in Rust, and of the columns of views, as psql's \df+ and \d+ show them; docs/reference is made of them. */
 COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
@@ -46,6 +214,15 @@ COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
 COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
 
 COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
 COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
@@ -55,6 +232,16 @@ COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
 COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
 COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
     'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS 'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'whether the current role has a privilege on a series; of several, any';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS
+    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
 COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
 COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
     'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
@@ -197,3 +384,6 @@ COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fe
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
+
+/* Once all is there. */
+SELECT snowflake_ids_internal.citus_join();

@@ -236,7 +236,7 @@ proptest! {
                     } else {
                         let before = job.slot.trouble();
                         job.note_locked();
-                        job.deny(&Outcome::Unknown);
+                        job.deny(&Outcome::Unknown, 1);
                         let owner = slots.iter().position(|slot| std::ptr::eq(slot, job.slot));
                         let owner = owner.and_then(|place| world.owners[place]).map(tag);
                         prop_assert!(owner == Some(job.tag) || job.slot.trouble() == before, "another tag's trouble");

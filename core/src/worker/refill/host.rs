@@ -1,12 +1,94 @@
-//! The outside world of a refill worker, beside tables and registries.
+//! The outside world of a refill worker, beside registries: its process, the memory that it shares with sessions, and its tables.
 
 use super::job::Job;
-use super::settings::RefillSettings;
-use super::slot::{SharedMemory, TagSlot};
-use super::tables::Database;
+use crate::clock::Clock;
+use crate::registry::link::Site;
+use crate::registry::wire;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{CarryOver, Reserved};
+use crate::sequence::request::Request;
+use crate::sequence::reservation::{CarryOver, Floor, Reached, Reserved};
+use crate::sequence::segment::Segment;
+use crate::sequence::step::{Pace, SlowStart};
+use crate::sequence::tag_rows::TagRows;
 use std::time::Duration;
+
+/// What the settings say. They may change from one round to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefillSettings {
+    /// Time that a segment should last.
+    pub target: Duration,
+    /// The share of a segment, in percent, at which the next is fetched.
+    pub prefetch: u8,
+    /// Time that a registry is waited for, where there is one.
+    pub registry_timeout: Duration,
+}
+
+/// The memory that the worker shares with sessions, and the clock by which periods end there.
+pub trait SharedMemory: Clock {
+    /// Does something that changes what is in buffers, or whose they are: one process at a time. It must not fail.
+    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
+
+    /// Returns how far transactions came that were rolled back, of a tag in a table of tags.
+    fn floor(&self, source: u32, tag: &Tag) -> Option<Floor>;
+    /// The row knows of ids up to this one by now; None: what was noted is of no more use.
+    fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>);
+}
+
+/// Reason why the last attempt at a refill failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Another transaction has the tag's row locked.
+    RowLocked,
+    /// No worker could be started.
+    NoWorker,
+    /// The worker's transaction failed; with its SQLSTATE.
+    Failed(i32),
+    /// A registry on another server gave none.
+    Registry,
+    /// The worker could not connect to the database; with the SQLSTATE, or 0 where it waited until it was ended.
+    OutOfReach(i32),
+}
+
+/// A tag's place in shared memory.
+pub trait TagSlot {
+    /// The two buffers.
+    fn segment(&self) -> &Segment;
+    /// The requests for a refill.
+    fn request(&self) -> &Request;
+    /// Wakes the calls that wait for an answer.
+    fn wake(&self);
+
+    /// The pace of the last reservation.
+    fn pace(&self) -> Pace;
+    /// The time since the last reservation, None before the first.
+    fn lasted(&self) -> Option<Duration>;
+    /// Returns whether what was published last was taken away: then how long it lasted says nothing.
+    fn was_cut_short(&self) -> bool;
+    /// The time since a call last had to wait; None where none had.
+    fn waited_ago(&self) -> Option<Duration>;
+    /// Takes away what is in the buffers. Only with the directory locked.
+    fn clear(&self);
+    /// Notes a reservation that was published, how long it took, and that the tag exists. Only with the directory locked.
+    fn note_published(&self, reserved: &Reserved, took: Duration);
+    /// Notes the row's largest id, for calls that are told that there is no more.
+    fn note_max_value(&self, max_value: i64);
+
+    /// Returns the number of ids that calls wait for.
+    fn wanted(&self) -> u32;
+    /// Returns how far it is where it starts slowly.
+    fn slow_start(&self) -> Option<SlowStart>;
+    /// Notes it. Only with the directory locked.
+    fn set_slow_start(&self, slow_start: Option<SlowStart>);
+
+    /// Why the last attempt at a refill failed, if it did.
+    fn trouble(&self) -> Option<Trouble>;
+    /// Notes it.
+    fn set_trouble(&self, trouble: Option<Trouble>);
+    /// Returns which of several registries the ids came from last.
+    fn registry(&self) -> u32;
+    /// Notes it.
+    fn set_registry(&self, position: u32);
+}
 
 /// The worker's process, and the memory that it shares with sessions.
 pub trait RefillHost: SharedMemory {
@@ -57,4 +139,67 @@ pub trait CarryOvers {
     /// Notes what was taken up of it, whatever becomes of the rows: durable when this returns true. Else nothing of it may be
     /// handed out.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
+}
+
+/// A database, to which a worker is connected.
+pub trait Database {
+    /// Its tables, within a transaction.
+    type Tables: Tables;
+
+    /// Runs a transaction, with the rights of the tables' owner, and commits it; where it fails, rolls it back. What it gives
+    /// is durable.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
+    ) -> Result<T, TransactionError>;
+}
+
+/// The tables of the extension in a transaction. Each call is a statement.
+pub trait Tables: TagRows {
+    /// Returns which table of tags there is; None: the extension was dropped, and nothing else may be called.
+    fn source(&mut self) -> Option<u32>;
+    /// Returns whether the ids come from registries on other servers.
+    fn uses_registries(&mut self) -> Result<bool, Self::Error>;
+    /// Returns whether this server belongs to a cluster whose nodes share a registry: ids of its own tables are
+    /// others', too.
+    fn is_clustered(&mut self) -> Result<bool, Self::Error>;
+    /// Those registries, in their order.
+    fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
+    /// Returns whether this registry is one of them.
+    fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
+    /// Notes the timeline of a registry, where it is a later one.
+    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Self::Error>;
+    /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
+    /// registries are in use has the table locked against that.
+    fn lock_received(&mut self) -> Result<(), Self::Error>;
+    /// Returns how far ids of a tag were received from a registry; None where none were.
+    fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
+    /// Notes how far ids of a tag were received from a registry, unless that has come further meanwhile: a column was
+    /// attached. What was received is not handed out then.
+    fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
+    /// A tag in letters that all servers know; None where it has others.
+    fn to_utf8(&mut self, tag: &Tag) -> Option<String>;
+}
+
+/// How far ids of a tag were received from a registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The period and the highest id.
+    pub reached: Reached,
+    /// The version of the registry's row since.
+    pub version: i64,
+}
+
+/// Reason why a transaction failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionError {
+    /// The SQLSTATE, as the server packs it.
+    pub code: i32,
+    /// The message, for the log.
+    pub message: String,
+    /// True if something was locked.
+    pub is_lock_timeout: bool,
 }

@@ -1,15 +1,12 @@
 //! A tag that wants ids.
 
-use super::settings::RefillSettings;
-use super::slot::{SharedMemory, TagSlot, Trouble};
-use super::tables::{Database, Tables, TransactionError};
+use super::host::{RefillSettings, SharedMemory, TagSlot, Trouble};
 use crate::clock::Clock;
 use crate::sequence::directory::Tag;
 use crate::sequence::request::Answer;
 use crate::sequence::reservation::{CarryOver, Outcome, Reached, Reserved, TagRow, Wish};
 use crate::sequence::segment::{Stamp, Supply};
 use crate::sequence::step::HUNGER;
-use crate::sequence::tag_rows;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -26,13 +23,16 @@ pub struct Job<'s, S> {
     /// The owner of the place when the tag was found there, and how often it had been cleared when the row was locked: a
     /// place is cleared under that lock. What is reserved is published for this only.
     stamp: Cell<Stamp>,
+    /// Number of registries that have said that they don't know the tag, or have no more ids of it.
+    denials: Cell<usize>,
 }
 
 impl<'s, S: TagSlot> Job<'s, S> {
     /// The tag at a place, if a call asks for ids. With the directory locked, so that the place is the tag's.
     pub fn new(slot: &'s S, tag: Tag, source: u32) -> Option<Self> {
         let ticket = slot.request().pending()?;
-        Some(Self { slot, tag, source, ticket, stamp: Cell::new(slot.segment().stamp()) })
+        let stamp = Cell::new(slot.segment().stamp());
+        Some(Self { slot, tag, source, ticket, stamp, denials: Cell::new(0) })
     }
 
     /// Returns whether there is room in the buffers, or what they hold is out of date.
@@ -97,8 +97,12 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.answer(Answer::Supplied);
     }
 
-    /// Tells the callers that there are no ids.
-    pub fn deny(&self, denial: &Outcome) {
+    /// Takes an answer that there are no ids; tells the callers when it is the last one of so many registries.
+    pub fn deny(&self, denial: &Outcome, registries: usize) {
+        self.denials.set(self.denials.get() + 1);
+        if self.denials.get() < registries {
+            return;
+        }
         match denial {
             Outcome::Exhausted(exhausted) => {
                 if self.is_current() {
@@ -160,16 +164,6 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.slot.trouble() == Some(Trouble::RowLocked)
     }
 
-    /// Notes that a transaction failed; whether because something was locked.
-    pub fn note_failure(&self, failure: &TransactionError) -> bool {
-        if failure.is_lock_timeout {
-            self.note_locked();
-        } else {
-            self.note_trouble(Trouble::Failed(failure.code));
-        }
-        failure.is_lock_timeout
-    }
-
     /// Returns whether the callers have an answer.
     pub fn is_answered(&self) -> bool {
         self.slot.request().answer_to(self.ticket).is_some()
@@ -185,15 +179,5 @@ impl<'s, S: TagSlot> Job<'s, S> {
     /// Returns whether a transaction failed the last time.
     pub fn has_failed(&self) -> bool {
         matches!(self.slot.trouble(), Some(Trouble::Failed(_)))
-    }
-
-    /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do. Whose the
-    /// place is by now does not matter: the row's version tells whether it is as the reservation left it.
-    pub fn give_back(&self, database: &impl Database, reserved: &Reserved) {
-        let given = database.transaction(|tables| match tables.source() {
-            Some(source) if source == self.source => tag_rows::give_back(tables, &self.tag, reserved),
-            _ => Ok(()),
-        });
-        drop(given);
     }
 }

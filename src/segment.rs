@@ -28,7 +28,7 @@ use crate::pg::{server, transaction};
 use crate::settings;
 use crate::shared::generator;
 use crate::shared::segments::{self, Segments, segments};
-use crate::shared::slot::{Slot, Trouble};
+use crate::shared::slot::Slot;
 use crate::store::segment as store;
 use crate::store::tables::SEGMENT;
 use error::{Column, SegmentError};
@@ -42,6 +42,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::sequence::reservation::TagRow;
 use snowflake_ids_core::sequence::segment::{Miss, Taken};
+use snowflake_ids_core::sequence::slot::Trouble;
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -338,7 +339,7 @@ struct CountedWait<'a> {
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a SegmentTimeout) -> Self {
         // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
-        slot.waits.begin(slot.segment.shelves().current.is_some() && slot.slow_start().is_none());
+        slot.begin_wait(slot.segment.shelves().current.is_some() && slot.slow_start().is_none(), uptime());
         Self { slot, incarnation, timeout, began: uptime() }
     }
 }
@@ -346,7 +347,7 @@ impl<'a> CountedWait<'a> {
 impl Drop for CountedWait<'_> {
     fn drop(&mut self) {
         if self.slot.segment.incarnation() == self.incarnation {
-            self.slot.waits.end(uptime().saturating_sub(self.began), self.timeout.waited());
+            self.slot.end_wait(uptime().saturating_sub(self.began), self.timeout.waited());
         }
     }
 }
@@ -381,7 +382,7 @@ fn wait<T>(
         match slot.request.answer_to(ticket) {
             Some(Answer::Unknown) => return Some(Err(SegmentError::unknown(tag))),
             Some(Answer::Exhausted) => {
-                let max_value = slot.supplies.max_value.load(Relaxed);
+                let max_value = slot.max_value.load(Relaxed);
                 return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
             // The worker does not see the table of a transaction that has not committed yet. Tags of its own are served above.
@@ -398,7 +399,7 @@ fn wait<T>(
         segments::wake_workers(server::database());
         None
     });
-    let trouble = slot.trouble.get().or_else(segments::trouble);
+    let trouble = slot.trouble().or_else(segments::trouble);
     let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
     if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, SEGMENT.find()) {
         place::leave_unused(source, tag);

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`segment`] | the two buffers of a tag |
+//! | [`slot`] | a tag's slot in shared memory |
 //! | [`step`] | how many ids to reserve next, and when |
 //! | [`request`] | asking for a refill, and being told |
 //! | [`requested`] | which places have requests |
@@ -31,5 +32,6 @@ pub mod request;
 pub mod requested;
 pub mod reservation;
 pub mod segment;
+pub mod slot;
 pub mod step;
 pub mod tag_rows;

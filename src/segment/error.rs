@@ -4,7 +4,6 @@ use crate::pg::report::{report, sqlstate};
 use crate::pg::server;
 use crate::pg::tag::TagText;
 use crate::shared::registries;
-use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{SpiError, quote_literal};
 use snowflake_ids_core::clock::human;
@@ -15,6 +14,7 @@ use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::sequence::definition::{Exhausted, TagError};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privilege};
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::{Explain, Kind};
 use std::time::Duration;
 

@@ -244,7 +244,8 @@ pub fn leave_unused(source: Source, tag: &Tag) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
     let place = directory.find(&key(source, tag));
-    if let Some(place) = place.filter(|place| segments.slots.get(*place).is_some_and(Slot::is_unused)) {
+    if let Some(place) = place.filter(|place| segments.slots.get(*place).is_some_and(|slot| slot.is_unused()))
+    {
         vacate(segments, &mut directory, place);
     }
 }

@@ -1,19 +1,22 @@
 //! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
 
+use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::station::Station;
 use crate::settings;
-use crate::shared::slot::{Slot, Trouble};
+use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
+use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
 use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key};
 use snowflake_ids_core::sequence::floors::Floors;
 use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::requested::{self, Requested};
 use snowflake_ids_core::sequence::reservation::Floor;
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -107,7 +110,9 @@ impl Segments {
     pub fn reset_counts(&self, is_meant: impl Fn(&Key) -> bool) {
         let directory = self.directory.read();
         let meant = directory.iter().filter(|(_, key)| is_meant(key));
-        meant.filter_map(|(place, _)| self.slots.get(place)).for_each(Slot::reset_counts);
+        meant
+            .filter_map(|(place, _)| self.slots.get(place))
+            .for_each(|slot| slot.reset_counts(SystemClock.now()));
     }
 
     /// The place of one of the slots.
@@ -142,7 +147,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
     let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
     Some(Segments {
         places,
-        slots: rest.array(slots, Slot::new),
+        slots: rest.array(slots, Slot::default),
         awaited: AtomicUsize::new(0),
         hand: AtomicUsize::new(0),
         misses: AtomicU64::new(0),

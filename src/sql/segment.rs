@@ -58,7 +58,7 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
-    use crate::pg::clock::SystemClock;
+    use crate::pg::clock::{SystemClock, uptime};
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::extension;
@@ -73,7 +73,7 @@ mod snowflake_ids_internal {
     use crate::segment::place;
     use crate::segment::privilege;
     use crate::shared::segments::segments;
-    use crate::shared::slot::{Slot, Trouble};
+    use crate::shared::slot::Slot;
     use crate::store::segment as store;
     use crate::store::tables::SEGMENT;
     use pgrx::heap_tuple::PgHeapTuple;
@@ -90,6 +90,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::sequence::reservation::{Writer, may_lag};
     use snowflake_ids_core::sequence::segment::Shelf;
+    use snowflake_ids_core::sequence::slot::Trouble;
     use snowflake_ids_core::series::serial::{Format, Reset};
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
@@ -324,8 +325,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
             let Some(key) = key.filter(seen) else { continue };
             let shelves = slot.segment.shelves();
             let (current, next) = (shelves.current, shelves.next);
-            let supplies = &slot.supplies;
-            let counts = slot.counts();
+            let (counts, _) = slot.counts();
             rows.push((
                 pg_sys::Oid::from(key.database),
                 pg_sys::Oid::from(key.source),
@@ -336,14 +336,14 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
                 next.map(|shelf| shelf.range.first),
                 next.map(|shelf| shelf.range.last()),
                 current.map(used),
-                Some(i64::from(supplies.pace().step)).filter(|step| *step > 0),
+                Some(i64::from(slot.pace().step)).filter(|step| *step > 0),
                 counts.issued.cast_signed(),
                 counts.refills.cast_signed(),
-                interval(supplies.duration.load(Relaxed))?,
+                interval(slot.last_refill.load(Relaxed))?,
                 counts.waits.cast_signed(),
-                interval(slot.waits.longest.load(Relaxed))?,
+                interval(slot.longest_wait.load(Relaxed))?,
                 exhausted_at(slot, shelves.left())?,
-                slot.trouble.get().map(shown),
+                slot.trouble().map(shown),
             ));
         }
         Ok(TableIterator::new(rows))
@@ -362,8 +362,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.shelves().is_dated();
         let issued = slot.counts_in_all().issued;
-        let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
-        let lasts = slot.supplies.age().and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
+        let ahead = slot.row_left.load(Relaxed).saturating_add(left);
+        let lasts = slot.age(uptime()).and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
         lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
     }
 

@@ -74,11 +74,11 @@ fn in_use() -> Vec<InUse> {
         |key: &Key| Name { database: key.database, source: key.source, tag: key.tag.as_bytes().to_vec() };
     let with_place = |(place, key): (usize, &Key)| {
         let slot = segments.slots.get(place)?;
-        let version = slot.supplies.version.load(Relaxed);
+        let version = slot.version.load(Relaxed);
         let left = rest(&slot.segment.shelves());
         Some(InUse {
             name: name(key),
-            had_ids: slot.supplies.refills.load(Relaxed) > 0,
+            had_ids: !slot.is_unused(),
             left: left.map(|(range, period)| CarryOver { version, day: period.dated(), range }),
             floor: floors.get(key),
         })

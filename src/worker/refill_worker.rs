@@ -2,7 +2,6 @@
 //! the database can be dropped, renamed and copied.
 
 mod host;
-mod slot;
 mod tables;
 
 use super::carry_over;

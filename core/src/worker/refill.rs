@@ -7,23 +7,24 @@
 mod host;
 mod job;
 mod local;
+mod memory;
 mod registry;
 mod remote;
 
-pub use host::{
-    CarryOvers, Database, Received, RefillHost, RefillSettings, SharedMemory, Tables, TagSlot,
-    TransactionError, Trouble,
-};
+pub use host::{CarryOvers, Database, Received, RefillHost, Tables, TransactionError};
 pub use job::Job;
+pub use memory::{RefillSettings, SharedMemory};
 
 use crate::registry::failover::{self, BACKOFF, Health};
 use crate::registry::link::{RegistryLink, RegistryNotes, Site};
 use crate::registry::wire::RequestBody;
 use crate::sequence::reservation::Outcome;
+use crate::sequence::slot::TagSlot;
 use local::LocalRegistry;
 use registry::{Jobs, Refill};
 use remote::{Remote, RemoteRegistry, limit};
 use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// For how long it tries the same requests.
@@ -127,7 +128,9 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let (sites, known, unknown) = match found {
             Ok(found) => found,
             Err(failure) => {
-                jobs.iter().for_each(|job| self.refill.note(&failure, job));
+                for job in jobs {
+                    self.refill.note(&failure, job);
+                }
                 return Some(RETRY_AFTER_FAILURE);
             }
         };
@@ -136,9 +139,11 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             return Some(Duration::ZERO);
         }
         // No other server can know a tag that UTF-8 cannot write.
-        unknown.into_iter().for_each(|job| job.deny(&Outcome::Unknown, 1));
+        for job in unknown {
+            job.deny(&Outcome::Unknown, 1);
+        }
         // Registries take turns with each tag by itself: so each tag's ids come from all of them.
-        let last = |job: &Job<'_, H::Slot>| job.slot.registry() as usize % sites.len();
+        let last = |job: &Job<'_, H::Slot>| job.state().registry.load(Relaxed) as usize % sites.len();
         let of_turn = |after| known.iter().copied().filter(|job| last(job) == after).collect();
         let turns: Vec<Jobs<'_, 'h, H>> = (0..sites.len()).map(of_turn).collect();
         turns
@@ -153,7 +158,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let Self { refill, remote, .. } = self;
         let healths: Vec<Health> = sites.iter().map(|site| remote.link.notes(site).health()).collect();
         let waited_for =
-            jobs.iter().any(|job| job.slot.segment().shelves().left() == 0 && job.slot.wanted() > 0);
+            jobs.iter().any(|job| job.state().segment.shelves().left() == 0 && job.state().wanted() > 0);
         for index in failover::order(&healths, after, refill.host.uptime(), waited_for) {
             if !jobs.is_empty() {
                 let mut registry = RemoteRegistry { refill, remote, site: &sites[index], sites: sites.len() };

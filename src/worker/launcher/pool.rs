@@ -8,10 +8,11 @@ use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::shared::registries;
 use crate::shared::segments::Segments;
-use crate::shared::slot::{Slot, Trouble};
+use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use snowflake_ids_core::registry::failover;
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::worker::backoff::Retries;
 use snowflake_ids_core::worker::turns::{TurnEnd, TurnPlan, Turns, Urgency};
@@ -86,8 +87,7 @@ impl Pool {
         let slots =
             directory.iter().filter_map(|(place, key)| Some((key.database, self.segments.slots.get(place)?)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
-        let in_trouble: Vec<_> =
-            slots.filter(|(_, slot)| slot.trouble.get().is_some_and(has_begun)).collect();
+        let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble().is_some_and(has_begun)).collect();
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)
@@ -224,9 +224,9 @@ impl Pool {
         }
         for (database, slot) in self.asked() {
             if let Some(code) = self.out_of_reach.get(&database) {
-                slot.trouble.set(Trouble::OutOfReach(*code));
-            } else if short && slot.trouble.get().is_none() && !self.is_served(database) {
-                slot.trouble.set(Trouble::NoWorker);
+                slot.set_trouble(Trouble::OutOfReach(*code));
+            } else if short && slot.trouble().is_none() && !self.is_served(database) {
+                slot.set_trouble(Trouble::NoWorker);
             }
         }
     }

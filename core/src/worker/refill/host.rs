@@ -1,94 +1,14 @@
-//! The outside world of a refill worker, beside registries: its process, the memory that it shares with sessions, and its tables.
+//! The outside world of a refill worker, beside registries: its process and its tables.
 
 use super::job::Job;
-use crate::clock::Clock;
+use super::memory::{RefillSettings, SharedMemory};
 use crate::registry::link::Site;
 use crate::registry::wire;
 use crate::sequence::directory::Tag;
-use crate::sequence::request::Request;
-use crate::sequence::reservation::{CarryOver, Floor, Reached, Reserved};
-use crate::sequence::segment::Segment;
-use crate::sequence::step::{Pace, SlowStart};
+use crate::sequence::reservation::{CarryOver, Reached, Reserved};
+use crate::sequence::slot::TagSlot;
 use crate::sequence::tag_rows::TagRows;
 use std::time::Duration;
-
-/// What the settings say. They may change from one round to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefillSettings {
-    /// Time that a segment should last.
-    pub target: Duration,
-    /// The share of a segment, in percent, at which the next is fetched.
-    pub prefetch: u8,
-    /// Time that a registry is waited for, where there is one.
-    pub registry_timeout: Duration,
-}
-
-/// The memory that the worker shares with sessions, and the clock by which periods end there.
-pub trait SharedMemory: Clock {
-    /// Does something that changes what is in buffers, or whose they are: one process at a time. It must not fail.
-    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
-
-    /// Returns how far transactions came that were rolled back, of a tag in a table of tags.
-    fn floor(&self, source: u32, tag: &Tag) -> Option<Floor>;
-    /// The row knows of ids up to this one by now; None: what was noted is of no more use.
-    fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>);
-}
-
-/// Reason why the last attempt at a refill failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Another transaction has the tag's row locked.
-    RowLocked,
-    /// No worker could be started.
-    NoWorker,
-    /// The worker's transaction failed; with its SQLSTATE.
-    Failed(i32),
-    /// A registry on another server gave none.
-    Registry,
-    /// The worker could not connect to the database; with the SQLSTATE, or 0 where it waited until it was ended.
-    OutOfReach(i32),
-}
-
-/// A tag's place in shared memory.
-pub trait TagSlot {
-    /// The two buffers.
-    fn segment(&self) -> &Segment;
-    /// The requests for a refill.
-    fn request(&self) -> &Request;
-    /// Wakes the calls that wait for an answer.
-    fn wake(&self);
-
-    /// The pace of the last reservation.
-    fn pace(&self) -> Pace;
-    /// The time since the last reservation, None before the first.
-    fn lasted(&self) -> Option<Duration>;
-    /// Returns whether what was published last was taken away: then how long it lasted says nothing.
-    fn was_cut_short(&self) -> bool;
-    /// The time since a call last had to wait; None where none had.
-    fn waited_ago(&self) -> Option<Duration>;
-    /// Takes away what is in the buffers. Only with the directory locked.
-    fn clear(&self);
-    /// Notes a reservation that was published, how long it took, and that the tag exists. Only with the directory locked.
-    fn note_published(&self, reserved: &Reserved, took: Duration);
-    /// Notes the row's largest id, for calls that are told that there is no more.
-    fn note_max_value(&self, max_value: i64);
-
-    /// Returns the number of ids that calls wait for.
-    fn wanted(&self) -> u32;
-    /// Returns how far it is where it starts slowly.
-    fn slow_start(&self) -> Option<SlowStart>;
-    /// Notes it. Only with the directory locked.
-    fn set_slow_start(&self, slow_start: Option<SlowStart>);
-
-    /// Why the last attempt at a refill failed, if it did.
-    fn trouble(&self) -> Option<Trouble>;
-    /// Notes it.
-    fn set_trouble(&self, trouble: Option<Trouble>);
-    /// Returns which of several registries the ids came from last.
-    fn registry(&self) -> u32;
-    /// Notes it.
-    fn set_registry(&self, position: u32);
-}
 
 /// The worker's process, and the memory that it shares with sessions.
 pub trait RefillHost: SharedMemory {
@@ -99,8 +19,6 @@ pub trait RefillHost: SharedMemory {
 
     /// Its database.
     fn database(&self) -> &Self::Database;
-    /// A clock that only goes forward.
-    fn uptime(&self) -> Duration;
     /// Returns what the settings say now.
     fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.

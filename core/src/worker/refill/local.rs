@@ -38,7 +38,7 @@ impl<H: RefillHost, C: CarryOvers> LocalRegistry<'_, '_, H, C> {
             outcomes.push(if source == job.source {
                 Some(reserve(tables, &job.tag, create, wait, |_, row| {
                     let left = carry_over.of(job.source, &job.tag);
-                    Ok(job.wish(host.settings(), left, job.floor(*host, row)))
+                    Ok(job.wish(*host, host.settings(), left, job.floor(*host, row)))
                 })?)
             } else {
                 None

@@ -1,11 +1,12 @@
 //! Serving tags from a registry: this database's table of tags is one, other servers have the others.
 
-use super::host::{CarryOvers, Database, RefillHost, Tables, TransactionError, Trouble};
+use super::host::{CarryOvers, Database, RefillHost, Tables, TransactionError};
 use super::job::Job;
 use crate::guard::{Guard, holds};
 use crate::registry::error::RegistryError;
 use crate::sequence::request::Answer;
 use crate::sequence::reservation::{Outcome, Reserved};
+use crate::sequence::slot::Trouble;
 use crate::sequence::tag_rows::TagRows;
 use std::cell::Cell;
 use std::time::Duration;
@@ -150,7 +151,9 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
                 return self.ask_each(registry, jobs.chunks(1));
             }
             Err(failure) => {
-                jobs.iter().for_each(|job| self.note(&failure, job));
+                for job in jobs {
+                    self.note(&failure, job);
+                }
                 serves = failure.is_of_tag();
             }
         }

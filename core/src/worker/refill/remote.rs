@@ -3,7 +3,7 @@
 //! One is asked for all tags at once; what it cannot give, the next one is asked for. What was received is written down
 //! before it is handed out, so that a registry that was set back to an earlier state is noticed, even after a crash.
 
-use super::host::{CarryOvers, RefillHost, Tables, TagSlot, Trouble};
+use super::host::{CarryOvers, RefillHost, Tables};
 use super::job::Job;
 use super::registry::{LockWait, Refill, RefillError, TagRegistry};
 use crate::clock::UnixMicros;
@@ -15,7 +15,9 @@ use crate::registry::link::{RegistryLink, RegistryNotes, Site};
 use crate::registry::wire::{self, MAX_WANTS, RequestBody, ReserveRequest, Response, ResponseBody, cut};
 use crate::sequence::definition::MAX_TAG_CHARS;
 use crate::sequence::reservation::Outcome;
+use crate::sequence::slot::Trouble;
 use crate::sequence::tag_rows::TagRows;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Where there are several registries, each is waited for so many times less than one would be.
@@ -152,7 +154,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
     ) -> Result<ReserveRequest, <T as TagRows>::Error> {
         let Refill { host, carry_over, .. } = self.refill;
         // Floors are of rows here.
-        let mut wish = job.wish(host.settings(), carry_over.of(job.source, &job.tag), None);
+        let mut wish = job.wish(*host, host.settings(), carry_over.of(job.source, &job.tag), None);
         let received = tables.received(&self.site.seen.identity, &job.tag)?;
         wish.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
         // Once only, even if the registry is set back to where it was.
@@ -191,7 +193,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
     /// Returns whether something stands against the registry by an outcome; notes what, or that ids came from it.
     fn is_wrong(&self, job: &Job<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {
-            Outcome::Reserved(_) => job.slot.set_registry(self.site.position),
+            Outcome::Reserved(_) => job.state().registry.store(self.site.position, Relaxed),
             Outcome::Unfit(unfit) => {
                 let hint = unfit.hint(&self.shown(job));
                 self.complain(job, &format!("must not be used. {}", unfit.detail()), hint);

@@ -12,7 +12,6 @@
 //! | [`tag_rows`] | reserving from a table of tags |
 //! | [`directory`] | which buffers are which tag's |
 //! | [`places`] | which tags may have buffers, and which give them up |
-//! | [`index`] | where things are in an array, by their hashes: a hash table's index in memory that the caller provides, for shared memory sized at |
 //! | [`own`] | tags that a transaction has changed itself |
 //! | [`floors`] | ids that transactions gave out by themselves and did not commit, in memory that the caller provides. A tag keeps its note |
 //! | [`counts`] | what is counted of tags, and can be set back while others add to it |
@@ -24,7 +23,6 @@ pub mod counts;
 pub mod definition;
 pub mod directory;
 pub mod floors;
-pub mod index;
 pub mod own;
 pub mod places;
 pub mod privilege;

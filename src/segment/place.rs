@@ -80,7 +80,7 @@ fn move_in(
     on_trial: bool,
 ) -> Option<&'static Slot> {
     let is_full = directory.len() >= segments.places;
-    let slot = segments.slots.get(directory.insert(*key)?)?;
+    let slot = segments.slots.get(directory.insert(*key, ())?)?;
     segments.hand_over(slot);
     slot.on_trial.store(on_trial, Relaxed);
     slot.set_slow_start(is_full.then(SlowStart::default));
@@ -195,17 +195,17 @@ pub fn leave_all(database: u32, source: Option<u32>) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
     let is_theirs = |key: &Key| key.database == database && source.is_none_or(|source| key.source == source);
-    for place in 0..segments.slots.len() {
-        if directory.get(place).is_some_and(is_theirs) {
-            vacate(segments, &mut directory, place);
-        }
-    }
+    directory.remove_all(is_theirs, |place| set_free(segments, place));
     segments.floors.write().clear_all(is_theirs);
 }
 
 fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
+    directory.remove(place);
+    set_free(segments, place);
+}
+
+fn set_free(segments: &Segments, place: usize) {
     if let Some(slot) = segments.slots.get(place) {
-        directory.remove(place);
         // A session that waits there finds it gone, and looks again.
         segments.hand_over(slot);
         slot.answered.broadcast();

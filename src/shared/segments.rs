@@ -11,9 +11,8 @@ use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key, index_len};
 use snowflake_ids_core::sequence::floors::Floors;
-use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::requested::{self, Requested};
 use snowflake_ids_core::sequence::reservation::Floor;
 use snowflake_ids_core::sequence::slot::Trouble;
@@ -136,9 +135,8 @@ fn rest() -> usize {
         + Rest::for_array::<DirectoryEntry>(slots)
         + Rest::for_array::<u32>(index_len(slots))
         + Rest::for_array::<DatabaseShare>(slots)
-        + Rest::for_array::<DirectoryEntry>(floors)
+        + Rest::for_array::<DirectoryEntry<Floor>>(floors)
         + Rest::for_array::<u32>(index_len(floors))
-        + Rest::for_array::<Floor>(floors)
         + Rest::for_array::<AtomicU64>(requested::words(slots))
 }
 
@@ -155,18 +153,19 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
         directory: RwLock::from_raw(
             LwLock::requested(For::Directory),
-            Directory::new(rest.array(slots, || DirectoryEntry::EMPTY), rest.array(index_len(slots), || 0))
-                .with_shares(rest.array(slots, DatabaseShare::default)),
+            Directory::new(
+                rest.array(slots, || DirectoryEntry::EMPTY),
+                rest.array(index_len(slots), || 0),
+                rest.array(slots, DatabaseShare::default),
+            ),
         ),
         floors: RwLock::from_raw(
             LwLock::requested(For::Floors),
-            Floors::new(
-                Directory::new(
-                    rest.array(floors, || DirectoryEntry::EMPTY),
-                    rest.array(index_len(floors), || 0),
-                ),
-                rest.array(floors, || Floor { life: 0, day: 0, id: 0 }),
-            ),
+            Floors(Directory::new(
+                rest.array(floors, || DirectoryEntry::EMPTY),
+                rest.array(index_len(floors), || 0),
+                &mut [],
+            )),
         ),
         asked: Requested::new(rest.array(requested::words(slots), AtomicU64::default)),
         launcher: Station::default(),

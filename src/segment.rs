@@ -13,12 +13,10 @@
 
 pub mod error;
 pub mod held;
-mod known;
 pub mod own;
 pub mod place;
 pub mod privilege;
 pub mod timeout;
-mod visit;
 
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
@@ -34,6 +32,7 @@ use crate::store::tables::SEGMENT;
 use error::{Column, SegmentError};
 use held::Held;
 use pgrx::check_for_interrupts;
+use place::Visit;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::sequence::bound_sequence::{BoundRun, Increment};
@@ -47,7 +46,6 @@ use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use timeout::SegmentTimeout;
-use visit::Visit;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
@@ -305,14 +303,11 @@ fn find_place(
     }
     SEGMENT.on_change(held::forget_places);
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    visit::watch();
     let found = place::look_up(segments, source, tag, user.creates(), user.want())?;
-    let visit = found.as_ref().filter(|found| found.is_new);
-    let visit = visit.map(|found| Visit::at(found.slot, found.incarnation, user.want()));
     timeout.begin();
     let found = found.ok_or_else(|| no_refill(tag, timeout, None))?;
     held.set_place(Some((found.slot, found.incarnation)));
-    Ok(visit)
+    Ok(found.visit)
 }
 
 /// Asks for a refill; `creates`: of a tag that is to be made if there is none, for this call and not for those that come

@@ -46,7 +46,6 @@ static AFTER_ERRORS: Hooks = Hooks {
         end_after_error();
         ALTERS.set(true);
     },
-    subtransaction_committed: |_, _| {},
     ..Hooks::none()
 };
 

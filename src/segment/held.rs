@@ -19,27 +19,29 @@ pub struct Held {
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
     /// looked up.
     place: Cell<Option<(&'static Slot, u64)>>,
-    /// The role that may take ids: [`NO_ROLE`] where that has to be looked up, [`ANY_ROLE`], or one.
-    permit: Cell<u32>,
+    /// The role that may take ids.
+    permit: Cell<Permit>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
     /// Number of times that something had been forgotten of all tags when this was made.
     forgotten: u64,
 }
 
-/// The role that may do something with a tag, as far as a session found out.
+/// The role that may do something with a tag, as far as a session found out: an oid, or a number that no role has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permit {
-    /// Every role: there is nothing to compare.
-    AnyRole,
-    /// This role.
-    Role(Oid),
-}
+pub struct Permit(u32);
 
-/// No role has this oid.
-const NO_ROLE: u32 = 0;
-/// No role has this one either: oids are given out from below, and wrap before it.
-const ANY_ROLE: u32 = u32::MAX;
+impl Permit {
+    /// It has to be looked up.
+    const UNKNOWN: Self = Self(0);
+    /// Every role: there is nothing to compare. Oids are given out from below, and wrap before it.
+    pub const ANY_ROLE: Self = Self(u32::MAX);
+
+    /// One role.
+    pub fn of(role: Oid) -> Self {
+        Self(role.to_u32())
+    }
+}
 
 type HeldByTag = FxHashMap<&'static [u8], &'static Held>;
 
@@ -53,7 +55,7 @@ impl Held {
         Self {
             tag: tag.as_bytes().into(),
             place: Cell::new(None),
-            permit: Cell::new(NO_ROLE),
+            permit: Cell::new(Permit::UNKNOWN),
             last: Cell::new(None),
             format: RefCell::new(None),
             forgotten: FORGOTTEN.get(),
@@ -63,7 +65,7 @@ impl Held {
     /// Has all of it looked up again but for what the session got.
     fn forget(&self) {
         self.place.set(None);
-        self.permit.set(NO_ROLE);
+        self.permit.set(Permit::UNKNOWN);
     }
 
     /// The tag's bytes.
@@ -88,23 +90,17 @@ impl Held {
     #[inline]
     fn is_permitted(&self) -> bool {
         let permit = self.permit.get();
-        permit == ANY_ROLE || permit == role::current().to_u32()
+        permit == Permit::ANY_ROLE || permit == Permit::of(role::current())
     }
 
     /// Returns which role may take ids, if that is known and allows the current one to.
     pub fn permit(&self) -> Option<Permit> {
-        self.is_permitted().then(|| match self.permit.get() {
-            ANY_ROLE => Permit::AnyRole,
-            role => Permit::Role(role.into()),
-        })
+        self.is_permitted().then(|| self.permit.get())
     }
 
     /// Notes which role may take ids.
     pub fn set_permit(&self, permit: Permit) {
-        self.permit.set(match permit {
-            Permit::AnyRole => ANY_ROLE,
-            Permit::Role(role) => role.to_u32(),
-        });
+        self.permit.set(permit);
     }
 
     /// Returns where its buffers are.
@@ -178,7 +174,7 @@ pub fn forget_places() {
 
 /// Forgets which role may take ids: a role was changed.
 pub fn forget_permits() {
-    for_all(|held| held.permit.set(NO_ROLE));
+    for_all(|held| held.permit.set(Permit::UNKNOWN));
 }
 
 /// Forgets which ids of all tags the session got.

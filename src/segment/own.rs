@@ -114,7 +114,6 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
         committed,
         ended: forget,
         subtransaction_aborted: undo,
-        subtransaction_committed: hand_up,
         ..Hooks::none()
     };
     if QUIET.get() || is_elsewhere(source) {
@@ -226,8 +225,4 @@ fn undo(aborted: Subtransaction) {
     if let Ok(mut all) = OWN.try_borrow_mut() {
         all.undo(aborted);
     }
-}
-
-fn hand_up(committed: Subtransaction, parent: Subtransaction) {
-    OWN.borrow_mut().hand_up(committed, parent);
 }

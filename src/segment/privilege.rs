@@ -69,10 +69,10 @@ fn permit(
 ) -> Result<Option<Permit>, Unseen> {
     let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
     if open {
-        return Ok(Some(Permit::AnyRole));
+        return Ok(Some(Permit::ANY_ROLE));
     }
     let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
-    Ok(allowed.then_some(Permit::Role(role)))
+    Ok(allowed.then_some(Permit::of(role)))
 }
 
 /// Returns whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.

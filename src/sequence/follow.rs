@@ -40,8 +40,6 @@ static AT_COMMIT: Hooks = Hooks {
         TRUNCATES.set(false);
         known::ended();
     },
-    subtransaction_aborted: |_| {},
-    subtransaction_committed: |_, _| {},
     ..Hooks::none()
 };
 

@@ -69,7 +69,8 @@ pub enum OwnError<E> {
     Here(E),
 }
 
-/// All tags that a transaction has changed. `T` tells them apart, and `S` its subtransactions.
+/// All tags that a transaction has changed. `T` tells them apart, and `S` its subtransactions: one that begins later is
+/// higher, so those above one that is rolled back are part of it.
 #[derive(Debug)]
 pub struct OwnTags<T, S> {
     all: FxHashMap<T, OwnTag<T, S>>,
@@ -109,7 +110,7 @@ impl<T, S> OwnTags<T, S> {
     pub const NONE: Self = Self { all: FxHashMap::with_hasher(FxBuildHasher) };
 }
 
-impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
+impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> OwnTags<T, S> {
     /// Takes note of a change, of a tag that was in this life.
     pub fn note(&mut self, tag: T, change: Change, former_life: Option<i64>, at: S) {
         let new =
@@ -203,25 +204,16 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
         self.all = FxHashMap::default();
     }
 
-    /// A subtransaction was rolled back.
+    /// A subtransaction was rolled back, with all that began within it.
     pub fn undo(&mut self, aborted: S) {
         self.all.retain(|_, own| {
             own.undo(aborted);
             !own.changes.is_empty()
         });
     }
-
-    /// A subtransaction ended well: what it did is its parent's.
-    pub fn hand_up(&mut self, committed: S, parent: S) {
-        for own in self.all.values_mut() {
-            for made in own.changes.iter_mut().filter(|made| made.at == committed) {
-                made.at = parent;
-            }
-        }
-    }
 }
 
-impl<T, S: Copy + PartialEq> OwnTag<T, S> {
+impl<T, S: Copy + PartialOrd> OwnTag<T, S> {
     fn last_change(&self) -> Option<Change> {
         self.changes.last().map(|made| made.change)
     }
@@ -244,7 +236,7 @@ impl<T, S: Copy + PartialEq> OwnTag<T, S> {
     /// What was forgotten by a change that is undone counts again, beside all that was issued since.
     fn undo(&mut self, aborted: S) {
         self.row = None;
-        for undone in self.changes.extract_if(.., |made| made.at == aborted) {
+        for undone in self.changes.extract_if(.., |made| made.at >= aborted) {
             self.issued = self.issued.max(undone.before);
         }
     }

@@ -60,7 +60,7 @@ fn forget_dropped() {
 /// The server's own setval is about to be called, where the call was not redirected. It would move a bound sequence away
 /// from its end, and calls of nextval beside it would then give numbers that were given.
 pub fn setval_called() {
-    if known::is_any() {
+    if known::is_any_bound() {
         raise(report(&SequenceError::Unreached));
     }
 }

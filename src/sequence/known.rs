@@ -81,12 +81,12 @@ fn targets() -> Option<Targets> {
 }
 
 /// Returns whether the statement that is being planned is redirected. Calls nothing of the server's.
-pub fn are_any() -> bool {
+pub fn is_redirecting() -> bool {
     REDIRECTS.get()
 }
 
 /// Returns whether sequences are bound. Only within a transaction.
-pub fn is_any() -> bool {
+pub fn is_any_bound() -> bool {
     match any() {
         AnyBound::None => false,
         AnyBound::Some => true,
@@ -118,8 +118,7 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     known.unwrap_or_else(|| {
         let forgotten = FORGOTTEN.get();
         let owned = sequence::owned_by(table);
-        keep(forgotten, |known| known.owned.len() >= MOST_KEPT, |known| known.owned.clear());
-        keep(forgotten, |_| true, |known| drop(known.owned.insert(table.to_u32(), owned.clone())));
+        keep(forgotten, table, owned.clone(), |known| &mut known.owned);
         owned
     })
 }
@@ -197,8 +196,7 @@ fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     let forgotten = FORGOTTEN.get();
     match store::of_sequence(sequence, false) {
         Ok(row) => {
-            keep(forgotten, |known| known.rows.len() >= MOST_KEPT, |known| known.rows.clear());
-            keep(forgotten, |_| true, |known| drop(known.rows.insert(sequence.to_u32(), row.clone())));
+            keep(forgotten, sequence, row.clone(), |known| &mut known.rows);
             Ok(row)
         }
         Err(Unseen::NoTable) => Ok(None),
@@ -206,15 +204,23 @@ fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     }
 }
 
-/// Changes what is kept, unless a change was told of since it was looked up, or what is kept may not serve.
-fn keep(forgotten: u64, if_so: impl Fn(&KnownSequence) -> bool, change: impl FnOnce(&mut KnownSequence)) {
+/// Keeps what was looked up, unless a change was told of since, or what is kept may not serve.
+fn keep<V>(
+    forgotten: u64,
+    of: Oid,
+    value: V,
+    kept: impl FnOnce(&mut KnownSequence) -> &mut FxHashMap<u32, V>,
+) {
     if FORGOTTEN.get() == forgotten
         && let Ok(mut known) = KNOWN.try_borrow_mut()
         && let Some(known) = known.as_mut()
         && known.any != AnyBound::Undecided
-        && if_so(known)
     {
-        change(known);
+        let kept = kept(known);
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(of.to_u32(), value);
     }
 }
 

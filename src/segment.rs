@@ -133,9 +133,9 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
     Ok((tag::checked(bytes).map_err(SegmentError::BadTag)?, segments))
 }
 
-/// Where an id of a tag comes from.
+/// The source of an id of a tag.
 pub enum Served<T> {
-    /// What was made of its buffers.
+    /// Its buffers.
     Buffers(T),
     /// The transaction, which has changed the tag: the id, and the row that it is above.
     Own(Taken, TagRow),
@@ -297,8 +297,7 @@ fn find_place(
         if timeout.is_over() {
             return Err(no_refill(tag, timeout, segments::trouble()));
         }
-        // What was taken away may have been another table's: the one that this session knew was dropped. A statement
-        // that began before is not told otherwise.
+        // The slot may have been of a table that was dropped. A statement that began before is not told otherwise.
         catalog::take_in_changes();
     }
     SEGMENT.on_change(held::forget_places);

@@ -112,7 +112,7 @@ pub fn lastval() -> Result<i64, SequenceError> {
     noted(sequence).ok_or(SequenceError::NoLast)
 }
 
-/// Moves a sequence. What was given stays given: a tag is raised, never lowered; snowflake ids follow the clock.
+/// Moves a sequence. Given ids stay given: a tag is raised, never lowered; snowflake ids follow the clock.
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
     // The server's: also what it says of a value out of bounds.
     let server = || sequence::setval(sequence, value, is_called);

@@ -32,13 +32,7 @@ pub enum SegmentError {
     BadTag(TagError),
     /// The role has not the right to.
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
-    Denied {
-        tag: String,
-        /// What it wanted to do.
-        action: Action,
-        /// Its name.
-        role: String,
-    },
+    Denied { tag: String, action: Action, role: String },
     /// There is no such tag.
     #[error("segment tag \"{tag}\" does not exist")]
     Unknown {
@@ -72,9 +66,7 @@ pub enum SegmentError {
         tag: String,
         /// The time that the call may wait.
         limit: Duration,
-        /// What stands in the way.
         detail: String,
-        /// What to do about it.
         hint: String,
     },
     /// A sequence that is bound to the tag got no number.
@@ -227,7 +219,7 @@ fn wanted(action: Action) -> &'static str {
 /// Returns what stands in the way of a refill, and what to do about it.
 fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     match trouble {
-        // Where there is a registry, it is locked there.
+        // If there is a registry, it is locked there.
         Some(Trouble::RowLocked) if let Some(trouble) = registry_trouble() => trouble,
         Some(Trouble::RowLocked) => (
             "A transaction has the tag's row in snowflake_ids.segment, or all of the table, locked."
@@ -282,7 +274,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     })
 }
 
-/// Why registries give none, and what to do about it.
+/// The detail and hint of registries that give none.
 pub fn no_answer() -> (String, String) {
     registry_trouble().unwrap_or_else(|| {
         ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())

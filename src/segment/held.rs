@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 use crate::pg::clock::SystemClock;
 
-/// What the session knows of one tag. Of a tag that was found it is kept as long as the process lives.
+/// A session's memory of one tag. That of a tag that was found is kept as long as the process lives.
 pub struct Held {
     tag: Box<[u8]>,
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be

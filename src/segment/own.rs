@@ -91,7 +91,7 @@ impl OwnHost<TagOfTable> for OwnTagsHost {
     }
 }
 
-/// Takes note of a change, of a tag that was in this life. What workers and this module do to rows is none.
+/// Takes note of a change, of a tag that was in this life. Changes by workers and this module do not count.
 pub fn note(source: Source, tag: &Tag, change: Change, former_life: Option<i64>) {
     if begin(source, &[tag]) {
         OWN.borrow_mut().note((source, *tag), change, former_life, Subtransaction::current());

@@ -23,11 +23,9 @@ fn key(source: Source, tag: &Tag) -> Key {
     Key { database: server::database(), source: source.number(), tag: *tag }
 }
 
-/// A tag's place.
+/// A tag's slot, and the incarnation in which it is the tag's.
 pub struct Found {
-    /// Where it is,
     pub slot: &'static Slot,
-    /// and the incarnation in which it is the tag's.
     pub incarnation: u64,
     /// The wait of this call, which begins where the place was given just now.
     pub visit: Option<Visit>,
@@ -114,7 +112,7 @@ pub struct Visit {
     ends: bool,
 }
 
-/// Where this process waits: a place, its incarnation, and how many ids are waited for.
+/// The wait of this process: a slot, its incarnation, and the number of ids.
 static HERE: PerProcess<Cell<Option<(&'static Slot, u64, NonZeroU32)>>> = PerProcess::new(Cell::new(None));
 
 impl Visit {
@@ -213,7 +211,7 @@ pub fn close(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     highest(&left, floor(source, tag), reserved, life)
 }
 
-/// Takes a tag's buffered ids away from all sessions: a gap. What was reserved and is not in the buffers yet is dropped, too.
+/// Takes a tag's buffered ids away from all sessions: a gap. Reserved ids that are not in the buffers yet are dropped, too.
 pub fn discard(source: Source, tag: &Tag) {
     with_place(source, tag, Slot::clear);
 }
@@ -288,8 +286,7 @@ pub fn clear_floor(source: Source, tag: &Tag, known: Option<Reached>) {
     }
 }
 
-/// Takes the place away from a tag that there is not, so that misspelt ones don't use places up. What has ids is
-/// left as it is.
+/// Takes the slot away from a tag that there is not, so that misspelt ones don't use slots up. One that has had ids stays.
 pub fn leave_unused(source: Source, tag: &Tag) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();

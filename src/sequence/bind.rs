@@ -87,8 +87,8 @@ fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Resu
     table.as_owner(work)
 }
 
-/// Removes the rows of sequences that are gone, unless a lock would have to be waited for. What stays is removed when the next
-/// sequence is bound, and harms none: there is no such sequence.
+/// Removes the rows of sequences that are gone, unless a lock would have to be waited for. A row that stays harms none, and is removed
+/// when the next sequence is bound.
 pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
@@ -96,7 +96,7 @@ pub fn forget_dropped_at_once() {
 /// Marks the row of a sequence as checked that stands at its end: a restored one, whose sequence a dump puts there later. From then
 /// on a restart of the sequence restarts what it is bound to. Waits for nobody.
 pub fn confirm(of: Oid) {
-    // Where a statement sees no new commits, a row that others have marked is an error.
+    // To a statement that sees no new commits, a row that others have marked is an error.
     if known::is_unchecked(of)
         && server::is_writable()
         && transaction::sees_new_commits()

@@ -73,8 +73,7 @@ pub fn identities_restarted() {
 /// Settles the bound sequences that this transaction may have restarted.
 fn settle_all(follows: bool) {
     for of in known::bound() {
-        // Where another transaction has it locked, this one has not restarted it. One that has the file that it had was not
-        // restarted by this one, wherever it stands, and is others' to truncate.
+        // This transaction has restarted none that another one has locked, and none that has the file that it had: others truncate those.
         if sequence::lock_at_once(of) {
             let settled = sequence::has_new_file(of)
                 && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
@@ -85,8 +84,8 @@ fn settle_all(follows: bool) {
     }
 }
 
-/// Has processes that apply what a publisher did put sequences at their end again: its TRUNCATE is no statement here, and restarts
-/// them. What they are bound to gives this server's ids, and goes on. Only while the server loads libraries.
+/// Has processes that apply a publisher's changes put sequences at their end again: its TRUNCATE is no statement here, and restarts
+/// them. Their ids are this server's, and go on. Only while the server loads libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -109,7 +108,7 @@ fn at_commit() {
 
 /// ALTER SEQUENCE has altered one.
 pub fn altered(of: Oid) {
-    // Where others have the table locked, no sequence that this transaction created has a row.
+    // While others have the table locked, no sequence that this transaction created has a row.
     if (sequence::is_new(of) && !known::has_known_row(of)) || known::binding_of(of).is_none() {
         return;
     }
@@ -120,7 +119,7 @@ pub fn altered(of: Oid) {
     }
 }
 
-/// Puts a bound sequence at its end again; where that was restarted, what it is bound to follows or not. Whether it stood elsewhere.
+/// Puts a bound sequence at its end again; a restart of it is followed or not. Returns whether it stood elsewhere.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (known::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
 use std::cell::{Cell, RefCell};
 
-/// Whether sequences of this database are bound.
+/// The knowledge of this process about bound sequences of its database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnyBound {
     None,
@@ -30,7 +30,7 @@ enum AnyBound {
     Undecided,
 }
 
-/// What was found when it was looked up.
+/// The findings of the last look.
 struct KnownSequence {
     table: Source,
     /// The changes that had been committed then; None where it may not serve once the table is locked.
@@ -47,14 +47,14 @@ struct KnownSequence {
 const MOST_KEPT: usize = 4_096;
 
 static KNOWN: PerProcess<RefCell<Option<KnownSequence>>> = PerProcess::new(RefCell::new(None));
-/// Whether any is bound; None where it has to be looked up.
+/// See [`AnyBound`]; None: it has to be looked up.
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
 /// True if the statement that was planned last was redirected.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Number of times that it was forgotten.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-/// What this transaction has done to the table.
+/// The changes of this transaction to the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OwnChange {
     Nothing,
@@ -105,7 +105,7 @@ pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     let rows = owned.into_iter().filter(|(of, _)| *of == column);
     let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
     let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
-    // Where it is not known, what notes the number will see.
+    // If it is not known, the function that notes the number will see.
     bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
 }
 
@@ -244,7 +244,7 @@ fn learn() -> AnyBound {
         Err(Unseen::NoTable) => return learned(forgotten, None),
         Err(Unseen::Locked) => return last_known(table, committed),
     };
-    // What this transaction has changed may be rolled back. What a standby is told changes without being counted here.
+    // A change of this transaction may be rolled back. On a standby, changes are not counted.
     let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
     learned(forgotten, Some(KnownSequence::of(table, changes, any)))
 }

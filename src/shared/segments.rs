@@ -29,11 +29,11 @@ pub struct Segments {
     pub places: usize,
     /// The buffers: so many, and one more for each process that can wait for ids of a tag. So there is always a free one.
     pub slots: &'static [Slot],
-    /// Which of them have requests.
+    /// Those of them that have requests.
     pub asked: Requested<'static>,
     /// At how many of them calls wait. Raised and lowered with the directory locked.
     pub awaited: AtomicUsize,
-    /// Where the hand is that goes over them. Moved with the directory locked for writing.
+    /// The hand that goes over them. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
     /// Number of times that a tag had no place when it was called,
     pub misses: AtomicU64,
@@ -41,19 +41,19 @@ pub struct Segments {
     pub evictions: AtomicU64,
     /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places, or a few more.
     pub floors: RwLock<LwLock, Floors<'static>>,
-    /// Which tag has which of them. A process that publishes ids or takes them away holds it for writing, too.
+    /// The tags' slots. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
     /// A place for each worker that refills.
     pub worker_slots: &'static [WorkerSlot],
-    /// Where the launcher is.
+    /// The launcher's station.
     pub launcher: Station,
     /// True if databases wait for a worker's place: then no worker stays that has nothing to do.
     pub crowded: AtomicBool,
-    /// What the log was told of tags, whichever worker it was.
+    /// The log's last messages of tags, of all workers.
     pub logged: RwLock<LwLock, LogLimit>,
     /// Draws the incarnations of slots: no two owners of a slot have the same.
     incarnations: AtomicU64,
-    /// What was counted of tags that have no place any more. Changed with the directory locked for writing.
+    /// The counts of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
 }
 

@@ -230,7 +230,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         let life = life_now(source, &tag)?;
-        // What this transaction got after it changed the row is known to no other session.
+        // No other session knows of ids that this transaction got after it changed the row.
         Ok(place::close(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
@@ -358,7 +358,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
     }
 
-    /// When the tag's ids are used up, at the pace since it was first used. Tags that start over have no end.
+    /// The instant at which the tag's ids are used up, at the pace since its first use. Tags that start over have no end.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.shelves().is_dated();
         let issued = slot.counts_in_all().issued;

@@ -109,7 +109,7 @@ impl TagRows for TagTables {
     }
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // What is locked so that it cannot be seen may have it.
+        // A locked table may have it.
         Ok(rows::may_have(&SEGMENT, &[(c"tag", TagText(*tag))]).unwrap_or(true))
     }
 

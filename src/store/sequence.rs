@@ -8,7 +8,7 @@ use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::directory::Tag;
 use std::rc::Rc;
 
-/// Where a sequence's numbers come from.
+/// The source of a sequence's numbers.
 #[derive(Clone, Debug)]
 pub enum Binding {
     /// Snowflake ids; of a named generator, where one is named.
@@ -43,8 +43,7 @@ impl Bound {
     }
 }
 
-/// Returns whether it has a row. Where it is locked this waits for as long as any statement does, or not at all. Only
-/// within a transaction.
+/// Returns whether it has a row. A lock is waited for as long as any statement does, or not at all. Only within a transaction.
 pub fn is_any(waits: bool) -> Result<bool, Unseen> {
     rows::is_any(&SEQUENCE_BINDING, waits)
 }

@@ -45,7 +45,7 @@ impl CarryOverFile for InDataDirectory {
     }
 }
 
-/// What is left of the tags of a database.
+/// The saved ranges of a database.
 pub type CarryOvers = carry_over_file::CarryOvers<InDataDirectory>;
 
 /// Writes down what there is when no other process runs any more.
@@ -104,7 +104,7 @@ pub fn restore_floors() {
     }
 }
 
-/// Returns what is left of the tags of a database; where that cannot be read, nothing.
+/// Returns the saved ranges of a database; none if the file cannot be read.
 pub fn of_database(database: u32) -> CarryOvers {
     let (carry_overs, error) = carry_over_file::CarryOvers::of_database(InDataDirectory, database);
     if let Some(error) = error {

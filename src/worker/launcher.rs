@@ -25,7 +25,7 @@ const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 /// Runs until the server stops.
 pub fn run() {
     let Some(segments) = segments() else { return };
-    // What pg_upgrade starts is not in use yet.
+    // A server that pg_upgrade starts is not in use yet.
     if server::is_upgrading() || !segments.launcher.enter() {
         return;
     }

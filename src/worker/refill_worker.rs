@@ -18,9 +18,9 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// What is locked must not keep other tags waiting.
+/// The wait for a lock must not keep other tags waiting.
 const LOCK_TIMEOUT: &CStr = c"20ms";
-/// Where this process sits.
+/// The worker slot of this process.
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
 /// Runs until there was nothing to do for a while, or others wait for its place.
@@ -49,8 +49,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     core::RefillWorker::new(&host, RegistryCaller::default(), carry_overs).run();
 }
 
-/// Returns how much longer this process may go on with what it is doing; None: as long as it takes. Where that is over,
-/// it is said so of its turn.
+/// Returns how much longer this process may go on; None: as long as it takes. A turn that is cut short is marked.
 fn time_left() -> Option<Duration> {
     let worker_slot = WORKER_SLOT.get()?;
     let left = worker_slot.time_left()?;

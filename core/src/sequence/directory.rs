@@ -16,7 +16,7 @@ pub use tag::Tag;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
-/// What a tag's segments are known by on a server with many databases.
+/// The name of a tag on a server with many databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The oid of the tag's database.
@@ -194,7 +194,7 @@ impl<'m, V> Directory<'m, V> {
         (0..len).map(move |step| (home + step) & (len - 1))
     }
 
-    /// Where a hash would be in the index, were it free. The hasher has brought its best bits to the low end.
+    /// The place of a hash in the index, were it free. The hasher has brought its best bits to the low end.
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
     const fn home(&self, hash: u64) -> usize {
         hash as usize & self.index.len().saturating_sub(1)

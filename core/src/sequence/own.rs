@@ -13,16 +13,16 @@ use crate::sequence::segment::{Period, Taken};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::Hash;
 
-/// What was done to a row.
+/// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Nothing that concerns ids already reserved.
+    /// It does not concern ids already reserved.
     Tuned,
     /// The rule by which ids are made.
     Altered,
-    /// Where it stands, back to ids that were handed out: its owner says that none of them is in use.
+    /// The position, back to ids that were handed out: its owner says that none of them is in use.
     Forced,
-    /// Where it stands.
+    /// The position.
     Moved,
     /// It was inserted.
     Created,
@@ -86,7 +86,7 @@ struct OwnTag<T, S> {
     issued: Option<Reached>,
     /// The life in which the tag was before the transaction, and is again should it be rolled back; None if there was none.
     life: Option<i64>,
-    /// What the row was called before, in this transaction, and in which life.
+    /// The row's former names in this transaction, and its life under each.
     former: Vec<(T, i64)>,
 }
 
@@ -95,7 +95,7 @@ struct OwnTag<T, S> {
 struct Made<S> {
     at: S,
     change: Change,
-    /// What was issued before, of one that forgets it.
+    /// The high-water mark before a change that forgets it.
     before: Option<Reached>,
 }
 
@@ -233,7 +233,7 @@ impl<T, S: Copy + PartialOrd> OwnTag<T, S> {
         self.changes.push(Made { at, change, before });
     }
 
-    /// What was forgotten by a change that is undone counts again, beside all that was issued since.
+    /// A high-water mark that the undone change forgot counts again.
     fn undo(&mut self, aborted: S) {
         self.row = None;
         for undone in self.changes.extract_if(.., |made| made.at >= aborted) {
@@ -252,7 +252,7 @@ impl<T, S: Copy + PartialOrd> OwnTag<T, S> {
             return Ok(row.clone());
         }
         let row = host.read(tag).map_err(OwnError::Here)?.ok_or(OwnError::Unknown)?;
-        // What another transaction handed out and rolled back.
+        // Another transaction may have handed out more, and rolled back.
         self.issued = self.issued.max(row.floor(host.floor(tag)));
         self.row = Some(row.clone());
         Ok(row)

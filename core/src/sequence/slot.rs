@@ -44,7 +44,7 @@ pub struct SlotState {
     slow_start: AtomicU64,
     /// See [`Trouble`], as a number.
     trouble: AtomicU64,
-    /// Which of several registries its ids came from last.
+    /// The position of the registry that its ids came from last.
     pub registry: AtomicU32,
     /// True if the range that was published last was taken away: then how long it lasted says nothing.
     cut_short: AtomicBool,
@@ -56,7 +56,7 @@ pub struct SlotState {
     pub row_left: AtomicU64,
     /// The row's largest id.
     pub max_value: AtomicI64,
-    /// When the last range was reserved, the first one, and when a call last began to wait; 0: never. Microseconds.
+    /// Instants of the last reservation, the first one, and the last wait; 0: never. Microseconds.
     reserved_at: AtomicU64,
     since: AtomicU64,
     waited_at: AtomicU64,
@@ -72,7 +72,7 @@ pub struct SlotState {
     refill_time: AtomicU64,
     waits: AtomicU64,
     wait_time: AtomicU64,
-    /// How far counts had come when they were set back last, and when that was.
+    /// Counts at their last reset, and its instant.
     before: CountsCell,
     reset_at: AtomicI64,
 }

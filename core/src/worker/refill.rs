@@ -29,9 +29,9 @@ use std::time::Duration;
 
 /// For how long it tries the same requests.
 const GIVE_UP: Duration = Duration::from_secs(10);
-/// How soon it tries again where a row is locked,
+/// The pause after a row was found locked.
 const RETRY: Duration = Duration::from_millis(20);
-/// and where a transaction failed.
+/// The pause after a transaction failed.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// The worker.
@@ -66,7 +66,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 return;
             }
             last_work = host.uptime();
-            // What has failed is not tried again with each call that wakes this worker.
+            // A failed job is not tried again with each call that wakes this worker.
             let left = pause_until.saturating_sub(last_work);
             let (due, failed): (Vec<_>, Vec<_>) =
                 jobs.into_iter().partition(|job| left.is_zero() || !job.has_failed());
@@ -74,7 +74,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             if due.iter().any(Job::is_answered) {
                 host.note_served();
             }
-            // Other databases wait. What is left to do here waits with them, for another worker.
+            // Other databases wait. The other jobs here wait with them, for another worker.
             if host.is_dismissed() {
                 due.iter().chain(&failed).for_each(Job::defer);
                 return;
@@ -177,7 +177,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let limit = limit(self.refill.host, sites.len());
         for site in &sites {
             if failover::is_to_be_probed(self.remote.link.notes(site).health(), self.refill.host.uptime()) {
-                // How it went is noted.
+                // The outcome is noted.
                 drop(self.remote.link.ask(site, RequestBody::Reserve(Vec::new()), limit));
             }
         }

@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// How soon it tries again to start a refill worker where others than this extension use all of the server's workers.
+/// The pause before another attempt to start a refill worker, if others than this extension use all of the server's workers.
 const RETRY: Duration = Duration::from_millis(50);
-/// How soon it looks whether one that was started has reached its database.
+/// The interval of looking whether a started one has reached its database.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
 /// Returns the number of refill workers there may be, of the workers that the server can run. The launcher takes a
@@ -110,7 +110,7 @@ impl Pool {
                 self.note_end(worker_slot);
             }
         }
-        // What a former launcher started does not tell that it has ended.
+        // A worker that a former launcher started does not tell that it has ended.
         for (number, worker_slot) in self.given() {
             if !self.started.contains_key(&number) && !worker_slot.station.is_manned() {
                 worker_slot.free();

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub struct RefillServer {
     /// The tags of all databases.
     pub segments: &'static Segments,
-    /// Where this process sits.
+    /// The worker slot of this process.
     pub worker_slot: &'static WorkerSlot,
     pub database: u32,
 }

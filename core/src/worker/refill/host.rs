@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The worker's process, and the memory that it shares with sessions.
 pub trait RefillHost: SharedMemory {
-    /// What it knows of a tag's place.
+    /// A tag's slot.
     type Slot: TagSlot;
     /// The tables of its database.
     type Database: Database;
@@ -64,8 +64,7 @@ pub trait Database {
     /// Its tables, within a transaction.
     type Tables: Tables;
 
-    /// Runs a transaction, with the rights of the tables' owner, and commits it; where it fails, rolls it back. What it gives
-    /// is durable.
+    /// Runs a transaction with the rights of the tables' owner, and commits it durably; rolls it back if it fails.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -96,13 +95,13 @@ pub trait Tables: TagRows {
     /// Returns how far ids of a tag were received from a registry; None where none were.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
     /// Notes how far ids of a tag were received from a registry, unless that has come further meanwhile: a column was
-    /// attached. What was received is not handed out then.
+    /// attached. The received ids are not handed out then.
     fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
     /// A tag in letters that all servers know; None where it has others.
     fn to_utf8(&mut self, tag: &Tag) -> Option<String>;
 }
 
-/// How far ids of a tag were received from a registry.
+/// The high-water mark of ids that were received from a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The period and the highest id.

@@ -14,16 +14,16 @@ use std::time::Duration;
 
 /// A tag that wants ids.
 pub struct Job<'s, S> {
-    /// Its place.
+    /// Its slot.
     pub slot: &'s S,
-    /// What it is called,
+    /// The tag.
     pub tag: Tag,
-    /// and the table of tags that it is in.
+    /// The table of tags that it is in.
     pub source: u32,
     /// Answers go to the callers that asked before this.
     ticket: u64,
-    /// The owner of the place when the tag was found there, and how often it had been cleared when the row was locked: a
-    /// place is cleared under that lock. What is reserved is published for this only.
+    /// The owner of the slot when the tag was found there, and the number of clearings when the row was locked: a slot is cleared under
+    /// that lock. Ids are published for this only.
     stamp: Cell<Stamp>,
     /// Number of registries that have said that they don't know the tag, or have no more ids of it.
     denials: Cell<usize>,
@@ -128,7 +128,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
             let (slot, segment) = (self.state(), &self.state().segment);
             let Supply { range, period, prefetch_at } = reserved.supply;
             let mut stamp = self.stamp.get();
-            // What is left of a day that is over belongs to that day; or to this one, where another server's clock is behind.
+            // Ids of a day that is over belong to that day; or to this one, if another server's clock is behind.
             let shelves = segment.shelves();
             let stale = shelves.days().any(|day| day != period.day) || shelves.is_over(memory);
             if stamp == segment.stamp() && stale {
@@ -177,7 +177,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.state().request.answer_to(self.ticket).is_some()
     }
 
-    /// Has calls that still wait ask again. What none waits for yet stays asked.
+    /// Has calls that still wait ask again. A request that none waits for stays.
     pub fn defer(&self) {
         if !self.is_answered() && self.state().segment.shelves().left() == 0 {
             self.supplied();

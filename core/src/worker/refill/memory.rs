@@ -5,7 +5,7 @@ use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{Floor, Reached};
 use std::time::Duration;
 
-/// What the settings say. They may change from one round to the next.
+/// Settings, which may change from one round to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefillSettings {
     /// Time that a segment should last.

@@ -144,7 +144,7 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
                     self.take_up(registry, job, outcome, took);
                 }
             }
-            // What was reserved is a gap.
+            // The reserved ids are a gap.
             Ok(_) => serves = false,
             // One that cannot be served must not take the others with it.
             Err(failure) if failure.is_of_tag() && jobs.len() > 1 => {

@@ -1,7 +1,7 @@
 //! The registries of other servers.
 //!
-//! One is asked for all tags at once; what it cannot give, the next one is asked for. What was received is written down
-//! before it is handed out, so that a registry that was set back to an earlier state is noticed, even after a crash.
+//! One is asked for all tags at once; the next one is asked for the rest. Received ids are written down before they are handed out, so
+//! that a registry that was set back to an earlier state is noticed, even after a crash.
 
 use super::host::{CarryOvers, RefillHost, Tables};
 use super::job::Job;
@@ -20,7 +20,7 @@ use crate::sequence::tag_rows::TagRows;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Where there are several registries, each is waited for so many times less than one would be.
+/// The divisor of the time limit for each of several registries.
 const FRACTION: u32 = 5;
 /// Interval at which rows that are locked are waited for, while there are other tags to serve.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
@@ -37,9 +37,9 @@ const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FRO
 /// The way to other servers, from one round to the next.
 pub struct Remote<L> {
     pub link: L,
-    /// When a row that was locked there was waited for last, by uptime.
+    /// The last instant of waiting for a row that was locked there, by uptime.
     waited: Duration,
-    /// When ids were lost last, as they could not be noted.
+    /// The last instant at which ids were lost, as they could not be noted.
     lost: Option<Duration>,
 }
 
@@ -80,7 +80,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> TagRegistry<H::Slot> for Rem
         jobs: &[&Job<'_, H::Slot>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError> {
-        // What could not be noted is lost, so that it is not asked for again at once.
+        // Ids that could not be noted are lost, so that none are asked for again at once.
         if self.remote.lost.is_some_and(|lost| self.uptime().saturating_sub(lost) < BACKOFF.first) {
             return Err(RefillError::Paused);
         }
@@ -116,7 +116,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
     fn reserve_and_note(&mut self, jobs: &[&Job<'_, H::Slot>]) -> Result<Vec<Outcome>, RefillError> {
         let Refill { host, .. } = self.refill;
         let wants: Vec<ReserveRequest> = self.refill.transaction(|tables| {
-            // What cannot be noted is not asked for.
+            // Ids that cannot be noted are not asked for.
             tables.lock_received()?;
             jobs.iter().map(|job| self.want(tables, job)).collect()
         })?;
@@ -183,7 +183,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
                     tables.receive(&seen.identity, &job.tag, reserved)?;
                 }
             }
-            // What was written holds up a session that wants to use other registries: what is found now stays so.
+            // The written rows hold up a session that wants to use other registries: the answer stays true.
             Ok(!holds(Guard::StillUsed) || tables.is_used(&seen.identity)?)
         });
         self.remote.lost = noted.is_err().then(|| self.uptime());

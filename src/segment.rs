@@ -1,15 +1,4 @@
 //! Ids of a tag: dense, out of segments that a worker reserves ahead.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`error`] | why a session got no id |
-//! | [`held`] | what this session knows of tags |
-//! | [`place`] | which tag has which slot |
-//! | [`known`] | whether a tag exists, as far as a session can tell |
-//! | [`visit`] | waiting at a tag's slot, which it keeps meanwhile |
-//! | [`timeout`] | for how long a call may wait |
-//! | [`own`] | tags that this transaction has changed |
-//! | [`privilege`] | which role may do what with one |
 
 pub mod error;
 pub mod held;
@@ -22,7 +11,7 @@ use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
-use crate::pg::{server, transaction};
+use crate::pg::{role, server, transaction};
 use crate::settings;
 use crate::shared::generator;
 use crate::shared::segments::{self, Segments, segments};
@@ -38,6 +27,7 @@ use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::sequence::bound_sequence::{BoundRun, Increment};
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
 use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::sequence::reservation::TagRow;
 use snowflake_ids_core::sequence::segment::{Miss, Taken};
@@ -120,7 +110,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
 /// The last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
-    privilege::to_look(&tag, &SegmentTimeout::new())?;
+    privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
     held::find(bytes).and_then(Held::last).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 

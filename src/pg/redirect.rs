@@ -46,7 +46,6 @@ pub struct Targets {
     pub of_column: OfColumn,
 }
 
-/// Gives the sequence that a column owns.
 type OfColumn = fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>;
 
 /// A function of the server's whose calls are redirected.
@@ -59,7 +58,6 @@ pub enum Called {
     Setval3,
 }
 
-/// Their oids and names.
 const CALLED: [(u32, &str); 5] =
     [(1574, "nextval"), (1575, "currval"), (2559, "lastval"), (1576, "setval"), (1765, "setval")];
 
@@ -73,7 +71,6 @@ impl Called {
         CALLED[self as usize].0.into()
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         CALLED[self as usize].1
     }
@@ -81,7 +78,6 @@ impl Called {
 
 /// The server's function that makes a bigint an integer.
 const INT4: u32 = 480;
-/// The one that makes it a smallint.
 const INT2: u32 = 714;
 
 /// Returns whether the current role may call the function that a call was redirected from: asked once for each place in
@@ -103,7 +99,6 @@ pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
     }
 }
 
-/// Returns whether this is the server's setval.
 #[inline]
 pub fn is_setval(function: pg_sys::Oid) -> bool {
     function == Called::Setval.oid() || function == Called::Setval3.oid()

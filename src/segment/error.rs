@@ -62,13 +62,7 @@ pub enum SegmentError {
     Unregistered(#[from] Unregistered),
     /// No ids came in time, or the role that may take them did not become known.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
-    TooLate {
-        tag: String,
-        /// The time that the call may wait.
-        limit: Duration,
-        detail: String,
-        hint: String,
-    },
+    TooLate { tag: String, limit: Duration, detail: String, hint: String },
     /// A sequence that is bound to the tag got no number.
     #[error(transparent)]
     Sequence(#[from] BoundSequenceError),
@@ -100,7 +94,6 @@ impl SegmentError {
         Self::Exhausted(TagText(*tag).shown(), exhausted)
     }
 
-    /// No refill came in time.
     pub fn no_refill(tag: &Tag, limit: Duration, trouble: Option<Trouble>) -> Self {
         let tag = TagText(*tag).shown();
         let (detail, hint) = no_refill(&tag, trouble);
@@ -211,7 +204,6 @@ impl Explain for SegmentError {
     }
 }
 
-/// The name of the privilege that an action takes.
 fn wanted(action: Action) -> &'static str {
     if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()
 }

@@ -19,7 +19,6 @@ pub struct Held {
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
     /// looked up.
     place: Cell<Option<(&'static Slot, u64)>>,
-    /// The role that may take ids.
     permit: Cell<Permit>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
@@ -32,12 +31,10 @@ pub struct Held {
 pub struct Permit(u32);
 
 impl Permit {
-    /// It has to be looked up.
     const UNKNOWN: Self = Self(0);
     /// Every role: there is nothing to compare. Oids are given out from below, and wrap before it.
     pub const ANY_ROLE: Self = Self(u32::MAX);
 
-    /// One role.
     pub fn of(role: Oid) -> Self {
         Self(role.to_u32())
     }
@@ -46,11 +43,9 @@ impl Permit {
 type HeldByTag = FxHashMap<&'static [u8], &'static Held>;
 
 static HELD: PerProcess<RefCell<Option<HeldByTag>>> = PerProcess::new(RefCell::new(None));
-/// Number of times that something was forgotten of all tags.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl Held {
-    /// Nothing yet.
     pub fn new(tag: &Tag) -> Self {
         Self {
             tag: tag.as_bytes().into(),
@@ -68,7 +63,6 @@ impl Held {
         self.permit.set(Permit::UNKNOWN);
     }
 
-    /// The tag's bytes.
     #[inline]
     pub fn tag(&self) -> &[u8] {
         &self.tag
@@ -86,7 +80,6 @@ impl Held {
         Ok((slot, taken))
     }
 
-    /// Returns whether the current role is known to be allowed to take ids.
     #[inline]
     fn is_permitted(&self) -> bool {
         let permit = self.permit.get();
@@ -98,12 +91,10 @@ impl Held {
         self.is_permitted().then(|| self.permit.get())
     }
 
-    /// Notes which role may take ids.
     pub fn set_permit(&self, permit: Permit) {
         self.permit.set(permit);
     }
 
-    /// Returns where its buffers are.
     pub fn place(&self) -> Option<(&'static Slot, u64)> {
         self.place.get()
     }
@@ -113,7 +104,6 @@ impl Held {
         self.place.set(place);
     }
 
-    /// The last id of the tag that this session got.
     pub fn last(&self) -> Option<i64> {
         self.last.get()
     }
@@ -123,7 +113,6 @@ impl Held {
         self.last.set(Some(id));
     }
 
-    /// Writes a number in the slot's format.
     pub fn write(&self, slot: &Slot, day: i32, number: i64) -> String {
         let mut known = self.format.borrow_mut();
         if !matches!(&*known, Some((version, _)) if *version == slot.format.version()) {
@@ -134,7 +123,6 @@ impl Held {
     }
 }
 
-/// A number in a format, if there is one.
 pub fn written(format: Option<&Format>, day: i32, number: i64) -> String {
     format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
@@ -156,7 +144,6 @@ pub fn hold(tag: &Tag) -> &'static Held {
     find(tag.as_bytes()).unwrap_or_else(|| keep(Held::new(tag)))
 }
 
-/// Keeps what is known of a tag that was found.
 pub fn keep(held: Held) -> &'static Held {
     if held.forgotten != FORGOTTEN.get() {
         held.forget();
@@ -177,13 +164,8 @@ pub fn forget_permits() {
     for_all(|held| held.permit.set(Permit::UNKNOWN));
 }
 
-/// Forgets which ids of all tags the session got.
 pub fn forget_last() {
-    if let Some(all) = &*HELD.borrow() {
-        for held in all.values() {
-            held.last.set(None);
-        }
-    }
+    for_all(|held| held.last.set(None));
 }
 
 fn for_all(action: impl Fn(&Held)) {

@@ -22,7 +22,6 @@ use std::cell::{Cell, RefCell};
 
 pub use snowflake_ids_core::sequence::own::Change;
 
-/// A table of tags, and a tag in it.
 type TagOfTable = (Source, Tag);
 
 static OWN: PerProcess<RefCell<OwnTags<TagOfTable, Subtransaction>>> =
@@ -79,7 +78,7 @@ impl OwnHost<TagOfTable> for OwnTagsHost {
     }
 
     fn leave(&self, (source, tag): &TagOfTable) {
-        place::leave(*source, tag);
+        place::leave_if(*source, tag, |_| true);
     }
 
     fn leave_unused(&self, (source, tag): &TagOfTable) {
@@ -139,7 +138,6 @@ fn is_elsewhere(source: Source) -> bool {
     source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
 }
 
-/// Returns whether the transaction has changed no tag.
 pub fn is_empty() -> bool {
     OWN.borrow().is_empty()
 }

@@ -216,17 +216,18 @@ pub fn discard(source: Source, tag: &Tag) {
     with_place(source, tag, Slot::clear);
 }
 
-/// The highest id of a tag that was handed out so far.
 pub fn issued(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     let shelves = with_place(source, tag, |slot| slot.segment.shelves()).unwrap_or_default();
     highest(&shelves, floor(source, tag), reserved, life)
 }
 
-/// Takes a tag's place away, with all that is in it.
-pub fn leave(source: Source, tag: &Tag) {
+/// Takes a tag's slot away if that `is_meant`, with all that is in it.
+pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
-    if let Some(place) = directory.find(&key(source, tag)) {
+    if let Some(place) = directory.find(&key(source, tag))
+        && segments.slots.get(place).is_some_and(is_meant)
+    {
         vacate(segments, &mut directory, place);
     }
 }
@@ -288,16 +289,9 @@ pub fn clear_floor(source: Source, tag: &Tag, known: Option<Reached>) {
 
 /// Takes the slot away from a tag that there is not, so that misspelt ones don't use slots up. One that has had ids stays.
 pub fn leave_unused(source: Source, tag: &Tag) {
-    let Some(segments) = segments() else { return };
-    let mut directory = segments.directory.write();
-    let place = directory.find(&key(source, tag));
-    if let Some(place) = place.filter(|place| segments.slots.get(*place).is_some_and(|slot| slot.is_unused()))
-    {
-        vacate(segments, &mut directory, place);
-    }
+    leave_if(source, tag, |slot| slot.is_unused());
 }
 
-/// Has the numbers of a tag written in another format.
 pub fn write_format(source: Source, tag: &Tag, format: &str) {
     with_place(source, tag, |slot| slot.format.write(format));
 }

@@ -9,6 +9,7 @@ use crate::pg::tag::TagText;
 use crate::pg::{server, transaction};
 use crate::segment::error::SegmentError;
 use crate::settings;
+use crate::store::sequence::Bound;
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, CHAROID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
@@ -97,7 +98,7 @@ pub fn forget_dropped_at_once() {
 /// on a restart of the sequence restarts what it is bound to. Waits for nobody.
 pub fn confirm(of: Oid) {
     // To a statement that sees no new commits, a row that others have marked is an error.
-    if known::is_unchecked(of)
+    if matches!(known::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
         && server::is_writable()
         && transaction::sees_new_commits()
         && known::stands_at_end(of)

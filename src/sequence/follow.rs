@@ -18,6 +18,7 @@ use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
+use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::Cell;
 
 static RESTART: Statement =
@@ -45,15 +46,8 @@ static AT_COMMIT: Hooks = Hooks {
 
 /// A sequence is dropped, unless the transaction is rolled back.
 pub fn sequence_dropped(of: Oid) {
-    if known::may_have_row(of) {
+    if !matches!(known::row_at_once(of), Ok(None)) {
         DROPS.set(true);
-    }
-}
-
-/// Removes the bindings of sequences that the transaction has dropped: another one may get the same oid one day.
-fn forget_dropped() {
-    if DROPS.replace(false) {
-        transaction::with_snapshot(bind::forget_dropped_at_once);
     }
 }
 
@@ -95,21 +89,22 @@ pub fn watch_appliers() {
     });
 }
 
-fn settle_truncated() {
+fn at_commit() {
     if TRUNCATES.replace(false) {
         transaction::with_snapshot(|| settle_all(false));
     }
-}
-
-fn at_commit() {
-    settle_truncated();
-    forget_dropped();
+    // Another sequence may get the oid of a dropped one one day.
+    if DROPS.replace(false) {
+        transaction::with_snapshot(bind::forget_dropped_at_once);
+    }
 }
 
 /// ALTER SEQUENCE has altered one.
 pub fn altered(of: Oid) {
     // While others have the table locked, no sequence that this transaction created has a row.
-    if (sequence::is_new(of) && !known::has_known_row(of)) || known::binding_of(of).is_none() {
+    if (sequence::is_new(of) && !matches!(known::row_at_once(of), Ok(Some(_))))
+        || known::binding_of(of).is_none()
+    {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
@@ -145,7 +140,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
         Binding::Segment(tag) => {
             let highest = position.last_value.saturating_sub(1);
             // The owner's: the sequence is restarted for all that use it.
-            privilege::check_move(&tag, relation.owner())
+            privilege::check(&tag, Action::Move, relation.owner(), None)
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =
                 SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;

@@ -71,13 +71,10 @@ static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Each statement that is planned asks, so this waits for no lock.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
-    let targets = if any() == AnyBound::None { None } else { targets() };
+    let targets =
+        if any() == AnyBound::None { None } else { KNOWN.borrow().as_ref().and_then(|known| known.targets) };
     REDIRECTS.set(targets.is_some());
     targets
-}
-
-fn targets() -> Option<Targets> {
-    KNOWN.borrow().as_ref()?.targets
 }
 
 /// Returns whether the statement that is being planned is redirected. Calls nothing of the server's.
@@ -156,23 +153,6 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)
 }
 
-/// Returns whether a sequence has a row, or may have one, as far as that is known without a wait. Only within a
-/// transaction.
-pub fn may_have_row(sequence: Oid) -> bool {
-    !matches!(row_at_once(sequence), Ok(None))
-}
-
-/// Returns whether a sequence is known to have a row, without a wait. Only within a transaction.
-pub fn has_known_row(sequence: Oid) -> bool {
-    matches!(row_at_once(sequence), Ok(Some(_)))
-}
-
-/// Returns whether the row of a sequence is still to be checked, as far as that is known without a wait. Only within a
-/// transaction.
-pub fn is_unchecked(sequence: Oid) -> bool {
-    matches!(row_at_once(sequence), Ok(Some(Bound { is_checked: false, .. })))
-}
-
 /// Returns whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set
 /// the sequence put it there. Only within a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
@@ -185,8 +165,8 @@ pub fn stands_at_end(sequence: Oid) -> bool {
 /// The table is locked, and nothing is known of a sequence.
 pub struct Locked;
 
-/// The row of a sequence, without a wait.
-fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
+/// The row of a sequence, without a wait. Only within a transaction.
+pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     if any() == AnyBound::None {
         return Ok(None);
     }

@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Of so many tags at least it can be noted how far rolled-back transactions came.
 const FLOORS: usize = 1_024;
 
-/// All of it.
 #[repr(C, align(64))]
 pub struct Segments {
     /// Number of tags that keep their places while no call waits there: the setting `max_tags`.
@@ -43,9 +42,7 @@ pub struct Segments {
     pub floors: RwLock<LwLock, Floors<'static>>,
     /// The tags' slots. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
-    /// A place for each worker that refills.
     pub worker_slots: &'static [WorkerSlot],
-    /// The launcher's station.
     pub launcher: Station,
     /// True if databases wait for a worker's place: then no worker stays that has nothing to do.
     pub crowded: AtomicBool,
@@ -57,7 +54,6 @@ pub struct Segments {
     former: CountsCell,
 }
 
-/// The block.
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
@@ -114,7 +110,6 @@ impl Segments {
             .for_each(|slot| slot.reset_counts(SystemClock.now()));
     }
 
-    /// The place of one of the slots.
     pub fn place_of(&self, slot: &Slot) -> usize {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
         offset / size_of::<Slot>()
@@ -188,7 +183,6 @@ pub fn wake_workers(database: u32) {
     }
 }
 
-/// Wakes the launcher.
 pub fn wake_launcher() {
     if let Some(segments) = segments() {
         segments.launcher.wake();

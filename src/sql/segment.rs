@@ -88,7 +88,7 @@ mod snowflake_ids_internal {
     };
     use snowflake_ids_core::sequence::directory::{Key, Tag};
     use snowflake_ids_core::sequence::privilege::Action;
-    use snowflake_ids_core::sequence::reservation::{Writer, may_lag};
+    use snowflake_ids_core::sequence::reservation::may_lag;
     use snowflake_ids_core::sequence::segment::Shelf;
     use snowflake_ids_core::sequence::slot::Trouble;
     use snowflake_ids_core::series::serial::{Format, Reset};
@@ -257,8 +257,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     /// primary of this cluster has reserved.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
-        let written = Writer { cluster: system_identifier, timeline };
-        may_lag(written, self::system_identifier(), self::timeline())
+        may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
     }
 
     /// This server's cluster.

@@ -28,7 +28,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     let worker_slots = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let number = usize::try_from(worker_slot_number).unwrap_or(usize::MAX);
     let Some((segments, worker_slot)) = segments().zip(worker_slots.get(number)) else { return };
-    worker::on_exit(go);
+    worker::on_exit(leave);
     if !worker_slot.is_for(database) || !worker_slot.station.enter() {
         return;
     }
@@ -61,7 +61,7 @@ fn time_left() -> Option<Duration> {
 
 /// Leaves the worker slot, whichever it is, and calls the launcher, which takes it back: there may be requests that came too
 /// late.
-fn go() {
+fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {
         worker_slot.station.leave();

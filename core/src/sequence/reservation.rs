@@ -88,23 +88,14 @@ impl Floor {
     }
 }
 
-/// Which cluster wrote a row last, by its identifier, and on which timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Writer {
-    /// The cluster.
-    pub cluster: Option<i64>,
-    /// The timeline.
-    pub timeline: Option<i32>,
-}
-
-/// Returns whether a row may lag behind what a former primary has reserved: it was written on an earlier timeline than
-/// this cluster is on now. One of another cluster, as after an upgrade, was here from this one's first timeline on.
-pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
+/// Returns whether a row, written last by this cluster on this timeline, may lag behind what a former primary has reserved: it was
+/// written on an earlier timeline than the present one of `here`. One of another cluster, as after an upgrade, was here from this
+/// one's first timeline on.
+pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
     /// The one that a cluster begins with.
     const FIRST: i32 = 1;
-    let Some(written) = row.timeline else { return false };
-    let written = if row.cluster == Some(cluster) { written } else { FIRST };
-    written < timeline
+    let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
+    written.is_some_and(|written| written < here.1)
 }
 
 /// A saved range: ids of a tag that were reserved, and that no session got.

@@ -58,7 +58,7 @@ impl Pool {
     /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's place
     /// and come first. Gives the time until it should look again, None if whenever.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
-        self.see_off();
+        self.collect_ended();
         let waiting = self.waiting();
         let now = self.note(&waiting);
         let (places, given) = (places(), self.given().count());
@@ -74,7 +74,7 @@ impl Pool {
             short = true;
         }
         self.segments.crowded.store(short, Release);
-        self.tell(short);
+        self.note_obstacles(short);
         let arrives = self.given().any(|(_, worker_slot)| !worker_slot.station.is_manned());
         let due = due.map(|due| due.saturating_sub(uptime()));
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
@@ -99,7 +99,7 @@ impl Pool {
     }
 
     /// Takes the worker slots of refill workers back that have ended.
-    fn see_off(&mut self) {
+    fn collect_ended(&mut self) {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
         let all: Vec<usize> =
@@ -218,7 +218,7 @@ impl Pool {
     }
 
     /// Notes at the tags that wait why they do, so that sessions that wait in vain learn of it.
-    fn tell(&self, short: bool) {
+    fn note_obstacles(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;
         }

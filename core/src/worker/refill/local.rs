@@ -2,10 +2,10 @@
 
 use super::host::{CarryOvers, Database, RefillHost, Tables};
 use super::job::Job;
-use super::registry::{LockWait, Refill, RefillError, TagRegistry};
+use super::registry::{Refill, RefillError, TagRegistry};
 use crate::guard::{Guard, holds};
 use crate::sequence::reservation::{Outcome, Reserved};
-use crate::sequence::tag_rows::{Create, TagRows, give_back, reserve};
+use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
 
 /// The table of tags here.
 pub struct LocalRegistry<'w, 'h, H, C> {

@@ -7,11 +7,9 @@ use crate::registry::error::RegistryError;
 use crate::sequence::request::Answer;
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::slot::Trouble;
-use crate::sequence::tag_rows::TagRows;
+use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::cell::Cell;
 use std::time::Duration;
-
-pub use crate::sequence::tag_rows::LockWait;
 
 /// Reason why a registry reserved nothing.
 pub enum RefillError {

@@ -5,7 +5,7 @@
 
 use super::host::{CarryOvers, RefillHost, Tables};
 use super::job::Job;
-use super::registry::{LockWait, Refill, RefillError, TagRegistry};
+use super::registry::{Refill, RefillError, TagRegistry};
 use crate::clock::UnixMicros;
 use crate::error::ended;
 use crate::guard::{Guard, holds};
@@ -16,7 +16,7 @@ use crate::registry::wire::{self, MAX_WANTS, RequestBody, ReserveRequest, Respon
 use crate::sequence::definition::MAX_TAG_CHARS;
 use crate::sequence::reservation::Outcome;
 use crate::sequence::slot::Trouble;
-use crate::sequence::tag_rows::TagRows;
+use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 

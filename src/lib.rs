@@ -39,7 +39,7 @@ pub extern "C-unwind" fn _PG_init() {
     let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::redirect::redirect_calls(sequence::known::targets_at_once);
-    pg::inline::keep_out(sequence::known::are_any);
+    pg::inline::keep_out(sequence::known::is_redirecting);
     sequence::follow::watch_appliers();
     pg::access::watch(pg::access::AccessWatch {
         database_created: worker::forget_database,

@@ -1,52 +1,41 @@
 //! Ids of a tag: dense, out of segments that a worker reserves ahead.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`error`] | why a session got no id |
-//! | [`held`] | what this session knows of tags |
-//! | [`place`] | which tag has which slot |
-//! | [`known`] | whether a tag exists, as far as a session can tell |
-//! | [`visit`] | waiting at a tag's slot, which it keeps meanwhile |
-//! | [`timeout`] | for how long a call may wait |
-//! | [`own`] | tags that this transaction has changed |
-//! | [`privilege`] | which role may do what with one |
 
 pub mod error;
 pub mod held;
-mod known;
 pub mod own;
 pub mod place;
 pub mod privilege;
 pub mod timeout;
-mod visit;
 
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
-use crate::pg::{server, transaction};
+use crate::pg::{role, server, transaction};
 use crate::settings;
 use crate::shared::generator;
 use crate::shared::segments::{self, Segments, segments};
-use crate::shared::slot::{Slot, Trouble};
+use crate::shared::slot::Slot;
 use crate::store::segment as store;
 use crate::store::tables::SEGMENT;
 use error::{Column, SegmentError};
 use held::Held;
 use pgrx::check_for_interrupts;
+use place::Visit;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::sequence::bound_sequence::{BoundRun, Increment};
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
 use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::sequence::reservation::TagRow;
 use snowflake_ids_core::sequence::segment::{Miss, Taken};
+use snowflake_ids_core::sequence::slot::Trouble;
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use timeout::SegmentTimeout;
-use visit::Visit;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
@@ -121,7 +110,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
 /// The last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
-    privilege::to_look(&tag, &SegmentTimeout::new())?;
+    privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
     held::find(bytes).and_then(Held::last).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 
@@ -134,9 +123,9 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
     Ok((tag::checked(bytes).map_err(SegmentError::BadTag)?, segments))
 }
 
-/// Where an id of a tag comes from.
+/// The source of an id of a tag.
 pub enum Served<T> {
-    /// What was made of its buffers.
+    /// Its buffers.
     Buffers(T),
     /// The transaction, which has changed the tag: the id, and the row that it is above.
     Own(Taken, TagRow),
@@ -298,20 +287,16 @@ fn find_place(
         if timeout.is_over() {
             return Err(no_refill(tag, timeout, segments::trouble()));
         }
-        // What was taken away may have been another table's: the one that this session knew was dropped. A statement
-        // that began before is not told otherwise.
+        // The slot may have been of a table that was dropped. A statement that began before is not told otherwise.
         catalog::take_in_changes();
     }
     SEGMENT.on_change(held::forget_places);
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    visit::watch();
     let found = place::look_up(segments, source, tag, user.creates(), user.want())?;
-    let visit = found.as_ref().filter(|found| found.is_new);
-    let visit = visit.map(|found| Visit::at(found.slot, found.incarnation, user.want()));
     timeout.begin();
     let found = found.ok_or_else(|| no_refill(tag, timeout, None))?;
     held.set_place(Some((found.slot, found.incarnation)));
-    Ok(visit)
+    Ok(found.visit)
 }
 
 /// Asks for a refill; `creates`: of a tag that is to be made if there is none, for this call and not for those that come
@@ -338,7 +323,7 @@ struct CountedWait<'a> {
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a SegmentTimeout) -> Self {
         // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
-        slot.waits.begin(slot.segment.shelves().current.is_some() && slot.slow_start().is_none());
+        slot.begin_wait(slot.segment.shelves().current.is_some() && slot.slow_start().is_none(), uptime());
         Self { slot, incarnation, timeout, began: uptime() }
     }
 }
@@ -346,7 +331,7 @@ impl<'a> CountedWait<'a> {
 impl Drop for CountedWait<'_> {
     fn drop(&mut self) {
         if self.slot.segment.incarnation() == self.incarnation {
-            self.slot.waits.end(uptime().saturating_sub(self.began), self.timeout.waited());
+            self.slot.end_wait(uptime().saturating_sub(self.began), self.timeout.waited());
         }
     }
 }
@@ -381,7 +366,7 @@ fn wait<T>(
         match slot.request.answer_to(ticket) {
             Some(Answer::Unknown) => return Some(Err(SegmentError::unknown(tag))),
             Some(Answer::Exhausted) => {
-                let max_value = slot.supplies.max_value.load(Relaxed);
+                let max_value = slot.max_value.load(Relaxed);
                 return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
             // The worker does not see the table of a transaction that has not committed yet. Tags of its own are served above.
@@ -398,7 +383,7 @@ fn wait<T>(
         segments::wake_workers(server::database());
         None
     });
-    let trouble = slot.trouble.get().or_else(segments::trouble);
+    let trouble = slot.trouble().or_else(segments::trouble);
     let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
     if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, SEGMENT.find()) {
         place::leave_unused(source, tag);

@@ -1,12 +1,5 @@
 //! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives ids of ours. Statements that call
 //! them are redirected here where the database has any; what is not bound goes on to the server's functions.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`bind`] | the rows that say what is bound |
-//! | [`known`] | which sequences are bound, as far as this process knows |
-//! | [`follow`] | what other statements do to them |
-//! | [`error`] | why one gave no number |
 
 pub mod bind;
 pub mod error;
@@ -34,6 +27,7 @@ use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
 use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::{Cell, RefCell};
 
 /// The number of each bound sequence that the session got last, or set.
@@ -112,7 +106,7 @@ pub fn lastval() -> Result<i64, SequenceError> {
     noted(sequence).ok_or(SequenceError::NoLast)
 }
 
-/// Moves a sequence. What was given stays given: a tag is raised, never lowered; snowflake ids follow the clock.
+/// Moves a sequence. Given ids stay given: a tag is raised, never lowered; snowflake ids follow the clock.
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
     // The server's: also what it says of a value out of bounds.
     let server = || sequence::setval(sequence, value, is_called);
@@ -149,8 +143,12 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
 
 /// With the rights of the table's owner, for a role that may move the tag.
 fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), SequenceError> {
-    privilege::check_move(tag, role::current()).map_err(|error| SequenceError::of_tag(error, sequence))?;
-    let highest = run(sequence, &RAISE, tag, reach)?.unwrap_or(reach);
+    let of_tag = |error| SequenceError::of_tag(error, sequence);
+    privilege::check(tag, Action::Move, role::current(), None).map_err(of_tag)?;
+    let source = SEGMENT.find().ok_or_else(|| of_tag(SegmentError::NoTable))?;
+    let arguments = [TagText(*tag).into(), reach.into()];
+    let raised = source.as_owner(|| RAISE.first(&arguments, |row| row.get::<i64>(1)))?.flatten();
+    let highest = raised.unwrap_or(reach);
     if highest > reach {
         pgrx::notice!(
             "sequence \"{}\" is not moved back to {value}: ids up to {highest} of segment tag \"{}\" may be in use",
@@ -159,12 +157,6 @@ fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), Seq
         );
     }
     Ok(())
-}
-
-fn run(sequence: Oid, statement: &Statement, tag: &Tag, value: i64) -> Result<Option<i64>, SequenceError> {
-    let source = SEGMENT.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, sequence))?;
-    let arguments = [TagText(*tag).into(), value.into()];
-    Ok(source.as_owner(|| statement.first(&arguments, |row| row.get::<i64>(1)))?.flatten())
 }
 
 /// Notes the number of a column that a bound sequence belongs to, which came from the column's default.

@@ -21,15 +21,14 @@ use std::time::Duration;
 /// Time that a worker may go on with what it is doing in a database that is about to be dropped: the server waits for 5 s.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Forgets what is in memory of a database of this oid, which is about to be created: all of it belongs to one that was
-/// dropped. No session is connected to either. Where the creation fails, what was reserved for the former is a gap.
+/// Forgets all of a database of this oid, which is about to be created: memory of it belongs to one that was dropped. No session is
+/// connected to either. If the creation fails, ids reserved for the former are a gap.
 pub fn forget_database(database: u32) {
     place::leave_all(database, None);
     registries::forget(database);
 }
 
-/// Has the workers leave a database that is about to be dropped, which waits for them. Where it stays after all, others come
-/// when there is something to do.
+/// Has the workers leave a database that is about to be dropped, which waits for them. If it stays after all, others come.
 pub fn leave_database(database: u32) {
     let refill = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let lease = leases().map(|leases| &leases.worker_slot);

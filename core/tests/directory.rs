@@ -7,8 +7,9 @@ use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
 use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key, Tag};
-use snowflake_ids_core::sequence::index::index_len;
+use snowflake_ids_core::sequence::directory::{
+    DatabaseShare, Directory, DirectoryEntry, Key, Tag, index_len,
+};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::thread;
@@ -34,7 +35,7 @@ impl Memory {
     }
 
     fn directory(&mut self) -> Directory<'_> {
-        Directory::new(&mut self.entries, &mut self.index).with_shares(&mut self.shares)
+        Directory::new(&mut self.entries, &mut self.index, &mut self.shares)
     }
 }
 
@@ -59,7 +60,7 @@ fn the_index_is_a_power_of_two_and_at_least_half_empty() {
 fn a_key_is_all_of_its_parts() {
     let mut memory = Memory::new(4);
     let mut directory = memory.directory();
-    let place = directory.insert(key(5, "a")).unwrap();
+    let place = directory.insert(key(5, "a"), ()).unwrap();
     assert_eq!(directory.find(&key(5, "a")), Some(place));
     assert_eq!(directory.find(&key(6, "a")), None);
     assert_eq!(directory.find(&key(5, "b")), None);
@@ -79,9 +80,9 @@ fn keys_of_the_same_hash_are_told_apart() {
     let [one, other] = [one, other].map(|number| key(1, &format!("tag {number}")));
     let mut memory = Memory::new(2);
     let mut directory = memory.directory();
-    let place = directory.insert(one);
+    let place = directory.insert(one, ());
     assert_eq!(directory.find(&other), None);
-    let others = directory.insert(other);
+    let others = directory.insert(other, ());
     assert_eq!((directory.find(&one), directory.find(&other)), (place, others));
     directory.remove(place.unwrap());
     assert_eq!((directory.find(&one), directory.find(&other)), (None, others));
@@ -92,14 +93,14 @@ fn a_full_directory_takes_no_more_until_one_leaves() {
     let mut memory = Memory::new(2);
     let mut directory = memory.directory();
     assert!(directory.is_empty() && !directory.is_full());
-    let places = [directory.insert(key(1, "a")), directory.insert(key(1, "b"))];
+    let places = [directory.insert(key(1, "a"), ()), directory.insert(key(1, "b"), ())];
     assert!(directory.is_full() && directory.len() == 2);
-    assert_eq!(directory.insert(key(1, "c")), None);
+    assert_eq!(directory.insert(key(1, "c"), ()), None);
     assert_eq!((directory.len(), directory.find(&key(1, "c"))), (2, None));
     let place = places[0].unwrap();
     assert_eq!(directory.remove(place), Some(key(1, "a")));
     assert_eq!((directory.remove(place), directory.get(place)), (None, None));
-    assert_eq!(directory.insert(key(1, "c")), Some(place));
+    assert_eq!(directory.insert(key(1, "c"), ()), Some(place));
     assert_eq!(directory.find(&key(1, "b")), places[1]);
 }
 
@@ -107,7 +108,7 @@ fn a_full_directory_takes_no_more_until_one_leaves() {
 fn a_new_directory_is_empty_whatever_was_in_the_memory() {
     let mut memory = Memory::new(4);
     for tag in ["a", "b", "c", "d"] {
-        memory.directory().insert(key(1, tag)).unwrap();
+        memory.directory().insert(key(1, tag), ()).unwrap();
     }
     let directory = memory.directory();
     assert_eq!((directory.len(), directory.iter().count()), (0, 0));
@@ -118,8 +119,8 @@ fn a_new_directory_is_empty_whatever_was_in_the_memory() {
 fn memory_of_a_wrong_size_is_used_as_far_as_it_goes() {
     for (entries, index, holds) in [(0, 0, 0), (0, 8, 0), (5, 0, 0), (5, 1, 0), (5, 7, 2), (5, 100, 5)] {
         let (mut entries, mut index) = (vec![DirectoryEntry::EMPTY; entries], vec![0; index]);
-        let mut directory = Directory::new(&mut entries, &mut index);
-        let inserted = (0..10).take_while(|i| directory.insert(key(*i, "x")).is_some()).count();
+        let mut directory = Directory::new(&mut entries, &mut index, &mut []);
+        let inserted = (0..10).take_while(|i| directory.insert(key(*i, "x"), ()).is_some()).count();
         assert_eq!(inserted, holds);
         assert!(directory.is_full());
         assert_eq!((0..10).filter(|i| directory.find(&key(*i, "x")).is_some()).count(), holds);
@@ -180,7 +181,7 @@ proptest! {
                 Act::Insert(number) if model.contains_key(&nth(number)) => {}
                 Act::Insert(number) => {
                     prop_assert_eq!(directory.is_full(), model.len() == capacity);
-                    let place = directory.insert(nth(number));
+                    let place = directory.insert(nth(number), ());
                     prop_assert_eq!(place.is_some(), model.len() < capacity);
                     if let Some(place) = place {
                         prop_assert!(place < capacity && !model.values().any(|taken| *taken == place));
@@ -230,7 +231,7 @@ fn threads_find_their_own_keys_and_each_place_has_one_owner() {
                         assert_eq!(directory.read().find(&key), None);
                     }
                     let key = key(thread, &round.to_string());
-                    let place = directory.write().insert(key).expect("there is room for all");
+                    let place = directory.write().insert(key, ()).expect("there is room for all");
                     mine.push((key, place));
                     for (key, place) in &mine {
                         let directory = directory.read();

@@ -15,11 +15,12 @@ use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::sequence::reservation::{Floor, Outcome, Reached, Reserved, TagRow, Wish};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::{Pace, SlowStart};
-use snowflake_ids_core::worker::refill::{Job, RefillSettings, SharedMemory, TagSlot};
+use snowflake_ids_core::worker::refill::{Job, RefillSettings, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A tag's ids are of its own block of so many numbers.
@@ -42,6 +43,10 @@ impl Clock for Memory {
 }
 
 impl SharedMemory for Memory {
+    fn uptime(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
         work()
     }
@@ -82,8 +87,6 @@ fn row(number: usize, reserved: i64) -> TagRow {
 struct World<'s> {
     slots: &'s [Slot],
     owners: Vec<Option<usize>>,
-    /// Where the hand saw each place last.
-    seen: Vec<u64>,
     hand: usize,
     incarnations: u64,
     memory: Memory,
@@ -94,10 +97,10 @@ struct World<'s> {
 impl<'s> World<'s> {
     fn new(slots: &'s [Slot]) -> Self {
         let memory = Memory { floors: RefCell::default() };
-        let (owners, seen) = (vec![None; slots.len()], vec![0; slots.len()]);
+        let owners = vec![None; slots.len()];
         let (hand, incarnations) = (0, 0);
         let (reserved, issued) = (BTreeMap::new(), BTreeSet::new());
-        Self { slots, owners, seen, hand, incarnations, memory, reserved, issued }
+        Self { slots, owners, hand, incarnations, memory, reserved, issued }
     }
 
     /// The place of a tag, which is given one if there is one to be had.
@@ -105,28 +108,19 @@ impl<'s> World<'s> {
         if let Some(place) = self.owners.iter().position(|owner| *owner == Some(tag)) {
             return Some(place);
         }
-        let Self { slots, owners, seen, hand, .. } = self;
+        let Self { slots, owners, hand, .. } = self;
         let is_full = !owners.contains(&None);
         let place = owners.iter().position(Option::is_none).or_else(|| {
             sweep(hand, slots.len(), 1, |place| {
                 let slot = &slots[place];
-                let mark = slot.segment.mark();
-                let moved = std::mem::replace(&mut seen[place], mark) != mark;
-                Some(Sight { awaited: slot.wanted.get() > 0, moved, places: 1 })
+                Some(Sight { awaited: slot.wanted() > 0, moved: slot.has_moved(), places: 1 })
             })
         })?;
         self.incarnations += 1;
         let slot = &self.slots[place];
-        assert_eq!(slot.wanted.get(), 0, "calls wait there");
-        slot.segment.hand_over(self.incarnations);
-        if let Some(ticket) = slot.request.pending() {
-            slot.request.answer(ticket, Answer::Supplied);
-        }
-        slot.pace.set(Pace::default());
-        slot.lasted.set(None);
-        slot.trouble.set(None);
-        self.seen[place] = u64::MAX;
-        slot.slow_start.set(is_full.then(SlowStart::default));
+        assert_eq!(slot.wanted(), 0, "calls wait there");
+        slot.hand_over(self.incarnations, UnixMicros(1));
+        slot.set_slow_start(is_full.then(SlowStart::default));
         self.owners[place] = Some(tag);
         Some(place)
     }
@@ -141,7 +135,7 @@ impl<'s> World<'s> {
         let number: usize = std::str::from_utf8(job.tag.as_bytes()).unwrap().parse().unwrap();
         let reserved = self.reserved.entry(number).or_default();
         let row = row(number, *reserved);
-        let wish = job.wish(SETTINGS, None, job.floor(&self.memory, &row));
+        let wish = job.wish(&self.memory, SETTINGS, None, job.floor(&self.memory, &row));
         let Outcome::Reserved(done) = row.reserve(&wish, 2) else { panic!("there are ids left") };
         *reserved = done.supply.range.last() - i64::try_from(number).unwrap() * BLOCK;
         done
@@ -200,7 +194,7 @@ proptest! {
             match act {
                 Act::Call(tag, waits) => {
                     let Some(place) = world.place(tag) else {
-                        prop_assert!(slots.iter().all(|slot| slot.wanted.get() > 0), "none where calls don't wait");
+                        prop_assert!(slots.iter().all(|slot| slot.wanted() > 0), "none where calls don't wait");
                         continue;
                     };
                     let known = (tag, place, slots[place].segment.incarnation());
@@ -208,7 +202,7 @@ proptest! {
                     if !world.take(known) {
                         slots[place].request.ask();
                         if waits {
-                            slots[place].wanted.set(slots[place].wanted.get() + 1);
+                            slots[place].wanted.fetch_add(1, Relaxed);
                             waiting.push(known);
                         }
                     }
@@ -217,7 +211,7 @@ proptest! {
                     let known = waiting.swap_remove(which.index(waiting.len()));
                     prop_assert_eq!(slots[known.1].segment.incarnation(), known.2, "it kept its place");
                     world.take(known);
-                    slots[known.1].wanted.set(slots[known.1].wanted.get() - 1);
+                    slots[known.1].wanted.fetch_sub(1, Relaxed);
                 }
                 Act::Remembered(which) if !remembered.is_empty() => {
                     world.take(remembered[which.index(remembered.len())]);
@@ -236,7 +230,7 @@ proptest! {
                     } else {
                         let before = job.slot.trouble();
                         job.note_locked();
-                        job.deny(&Outcome::Unknown);
+                        job.deny(&Outcome::Unknown, 1);
                         let owner = slots.iter().position(|slot| std::ptr::eq(slot, job.slot));
                         let owner = owner.and_then(|place| world.owners[place]).map(tag);
                         prop_assert!(owner == Some(job.tag) || job.slot.trouble() == before, "another tag's trouble");
@@ -264,7 +258,7 @@ fn a_tag_that_comes_while_no_place_is_free_starts_slowly() {
     world.place(0);
     world.place(1);
     let (slot, known) = (&slots[0], (1, 0, slots[0].segment.incarnation()));
-    slot.wanted.set(3);
+    slot.wanted.store(3, Relaxed);
     let mut grants = Vec::new();
     for _ in 0..7 {
         slot.request.ask();
@@ -291,11 +285,11 @@ fn a_tag_that_comes_while_no_place_is_free_starts_slowly() {
     assert_eq!(slot.slow_start(), None);
 
     // What a registry gives that does not know of it is taken, and ends it.
-    slot.wanted.set(0);
+    slot.wanted.store(0, Relaxed);
     world.place(2);
     slot.request.ask();
     let job = world.jobs().remove(0);
-    let wish = Wish { most: None, ..job.wish(SETTINGS, None, None) };
+    let wish = Wish { most: None, ..job.wish(&world.memory, SETTINGS, None, None) };
     let Outcome::Reserved(all) = row(2, 0).reserve(&wish, 2) else { panic!("there are ids left") };
     assert!(job.put_out(&world.memory, &all, Duration::ZERO));
     assert_eq!((all.supply.range.count, slot.slow_start()), (100, None));

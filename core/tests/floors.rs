@@ -2,9 +2,8 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Tag};
+use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Key, Tag, index_len};
 use snowflake_ids_core::sequence::floors::Floors;
-use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::reservation::Floor;
 
 fn key(database: u32, tag: &str) -> Key {
@@ -18,8 +17,7 @@ const fn floor(life: i64, id: i64) -> Floor {
 #[test]
 fn a_note_stays_until_its_row_knows_and_bounds_hold() {
     let (mut entries, mut index) = ([DirectoryEntry::EMPTY; 2], vec![0; index_len(2)]);
-    let mut cells = [floor(0, 0); 2];
-    let mut floors = Floors::new(Directory::new(&mut entries, &mut index), &mut cells);
+    let mut floors = Floors(Directory::new(&mut entries, &mut index, &mut []));
     let (a, b, c) = (key(1, "a"), key(2, "a"), key(1, "c"));
     assert!(floors.raise(&a, floor(7, 10)) && floors.raise(&b, floor(8, 20)));
     assert!(!floors.raise(&c, floor(9, 30)), "there is memory for two");

@@ -16,10 +16,11 @@ use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached, Reserved, Share};
 use snowflake_ids_core::sequence::segment::Period;
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::worker::refill::{
     CarryOvers, Database, Job, Received, RefillHost, RefillSettings, RefillWorker, SharedMemory, Tables,
-    TransactionError, Trouble,
+    TransactionError,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -187,6 +188,10 @@ impl Clock for Process<'_> {
 }
 
 impl SharedMemory for Process<'_> {
+    fn uptime(&self) -> Duration {
+        Duration::from_millis(self.host.rounds.get() as u64)
+    }
+
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
         work()
     }
@@ -204,10 +209,6 @@ impl<'h> RefillHost for Process<'h> {
 
     fn database(&self) -> &Connected<'h> {
         &self.database
-    }
-
-    fn uptime(&self) -> Duration {
-        Duration::from_millis(self.host.rounds.get() as u64)
     }
 
     fn settings(&self) -> RefillSettings {
@@ -324,6 +325,6 @@ fn a_table_that_is_locked_is_waited_for_once_in_a_round() {
     host.here.is_locked.set(true);
     host.run(3, &|host| {
         assert_eq!(host.here.transactions.replace(0), 1);
-        assert!(host.slots.iter().all(|slot| slot.trouble.get() == Some(Trouble::RowLocked)));
+        assert!(host.slots.iter().all(|slot| slot.trouble() == Some(Trouble::RowLocked)));
     });
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::{Definition, Exhausted, Range};
 use snowflake_ids_core::sequence::reservation::{
-    CarryOver, Floor, Outcome, Reserved, Share, TagRow, Unfit, Wish, Writer, may_lag,
+    CarryOver, Floor, Outcome, Reserved, Share, TagRow, Unfit, Wish, may_lag,
 };
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::Pace;
@@ -113,12 +113,12 @@ fn a_floor_counts_in_one_life_of_the_tag() {
 
 #[test]
 fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
-    let lags = |cluster, timeline| may_lag(Writer { cluster, timeline }, 77, 3);
+    let lags = |cluster, timeline| may_lag(cluster, timeline, (77, 3));
     assert!(lags(Some(77), Some(2)) && !lags(Some(77), Some(3)));
     assert!(!lags(Some(77), None), "not known");
     // As after pg_upgrade: what this cluster has written since is not in the row yet.
     for other in [Some(78), None] {
-        let another = |timeline, here| may_lag(Writer { cluster: other, timeline: Some(timeline) }, 77, here);
+        let another = |timeline, here| may_lag(other, Some(timeline), (77, here));
         assert!(!another(1, 1) && !another(5, 1), "no standby was promoted here");
         assert!(another(1, 2) && another(5, 2));
     }

@@ -28,11 +28,8 @@ type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> boo
 /// The functions that calls of the server's are redirected to.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
-    pub nextval: pg_sys::Oid,
-    pub currval: pg_sys::Oid,
-    pub lastval: pg_sys::Oid,
-    pub setval: pg_sys::Oid,
-    pub setval3: pg_sys::Oid,
+    /// In the order of [`Called`].
+    pub calls: [pg_sys::Oid; 5],
     /// Notes the id of a column as its sequence's number.
     pub noted: pg_sys::Oid,
     /// The functions that defaults of columns take ids from.
@@ -41,21 +38,7 @@ pub struct Targets {
     pub of_column: OfColumn,
 }
 
-/// Gives the sequence that a column owns.
 type OfColumn = fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>;
-
-/// The server's, by which statements are known to call them.
-mod server {
-    pub const NEXTVAL: u32 = 1574;
-    pub const CURRVAL: u32 = 1575;
-    pub const LASTVAL: u32 = 2559;
-    pub const SETVAL: u32 = 1576;
-    pub const SETVAL3: u32 = 1765;
-    /// bigint made an integer.
-    pub const INT4: u32 = 480;
-    /// bigint made a smallint.
-    pub const INT2: u32 = 714;
-}
 
 /// A function of the server's whose calls are redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,27 +50,27 @@ pub enum Called {
     Setval3,
 }
 
+const CALLED: [(u32, &str); 5] =
+    [(1574, "nextval"), (1575, "currval"), (2559, "lastval"), (1576, "setval"), (1765, "setval")];
+
 impl Called {
-    fn oid(self) -> pg_sys::Oid {
-        pg_sys::Oid::from(match self {
-            Self::Nextval => server::NEXTVAL,
-            Self::Currval => server::CURRVAL,
-            Self::Lastval => server::LASTVAL,
-            Self::Setval => server::SETVAL,
-            Self::Setval3 => server::SETVAL3,
-        })
+    fn of(function: pg_sys::Oid) -> Option<Self> {
+        let all = [Self::Nextval, Self::Currval, Self::Lastval, Self::Setval, Self::Setval3];
+        all.into_iter().find(|called| called.oid() == function)
     }
 
-    /// Its name.
+    fn oid(self) -> pg_sys::Oid {
+        CALLED[self as usize].0.into()
+    }
+
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Nextval => "nextval",
-            Self::Currval => "currval",
-            Self::Lastval => "lastval",
-            Self::Setval | Self::Setval3 => "setval",
-        }
+        CALLED[self as usize].1
     }
 }
+
+/// The server's function that makes a bigint an integer.
+const INT4: u32 = 480;
+const INT2: u32 = 714;
 
 /// Returns whether the current role may call the function that a call was redirected from: asked once for each place in
 /// a statement, as the server does.
@@ -108,23 +91,9 @@ pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
     }
 }
 
-/// Returns whether this is the server's setval.
 #[inline]
 pub fn is_setval(function: pg_sys::Oid) -> bool {
-    matches!(function.to_u32(), server::SETVAL | server::SETVAL3)
-}
-
-impl Targets {
-    fn of(&self, function: pg_sys::Oid) -> Option<pg_sys::Oid> {
-        match function.to_u32() {
-            server::NEXTVAL => Some(self.nextval),
-            server::CURRVAL => Some(self.currval),
-            server::LASTVAL => Some(self.lastval),
-            server::SETVAL => Some(self.setval),
-            server::SETVAL3 => Some(self.setval3),
-            _ => None,
-        }
-    }
+    function == Called::Setval.oid() || function == Called::Setval3.oid()
 }
 
 /// Where statements are to be redirected to at the moment; None where they are not.
@@ -328,7 +297,7 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
                 return slot;
             }
             let call: *mut pg_sys::FuncExpr = (*slot).cast();
-            let narrows = matches!((*call).funcid.to_u32(), server::INT4 | server::INT2);
+            let narrows = matches!((*call).funcid.to_u32(), INT4 | INT2);
             if !narrows || (*call).args.is_null() {
                 return slot;
             }
@@ -390,8 +359,8 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
             }
             NodeTag::T_FuncExpr => {
                 let call: *mut pg_sys::FuncExpr = node.cast();
-                if let Some(target) = (*context.cast::<Targets>()).of((*call).funcid) {
-                    (*call).funcid = target;
+                if let Some(called) = Called::of((*call).funcid) {
+                    (*call).funcid = (*context.cast::<Targets>()).calls[called as usize];
                 }
             }
             NodeTag::T_TargetEntry => {
@@ -438,13 +407,13 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
     // SAFETY: as above. What is made belongs to the memory that statements are planned in.
     unsafe {
         let next: *mut pg_sys::NextValueExpr = node.cast();
-        let next_of = make_call(targets.nextval, (*next).seqid, None);
+        let next_of = make_call(targets.calls[Called::Nextval as usize], (*next).seqid, None);
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
             // No such sequence is bound, but what it gives is what lastval is then.
-            pg_sys::INT4OID => server::INT4,
-            pg_sys::INT2OID => server::INT2,
+            pg_sys::INT4OID => INT4,
+            pg_sys::INT2OID => INT2,
             _ => return None,
         };
         let mut arguments = pgrx::PgList::<pg_sys::FuncExpr>::new();

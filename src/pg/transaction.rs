@@ -17,10 +17,8 @@ pub struct Hooks {
     pub committed: fn(),
     /// The transaction was rolled back, or prepared. Must not fail.
     pub ended: fn(),
-    /// A subtransaction was rolled back. Must not fail.
+    /// A subtransaction was rolled back, with those that began within it. Must not fail.
     pub subtransaction_aborted: fn(Subtransaction),
-    /// A subtransaction is now part of the one that it began in. Must not fail.
-    pub subtransaction_committed: fn(Subtransaction, Subtransaction),
 }
 
 impl Hooks {
@@ -33,7 +31,6 @@ impl Hooks {
             committed: || (),
             ended: || (),
             subtransaction_aborted: |_| (),
-            subtransaction_committed: |_, _| (),
         }
     }
 }
@@ -159,16 +156,12 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, hooks
 unsafe extern "C-unwind" fn on_subtransaction(
     event: pg_sys::SubXactEvent::Type,
     this: pg_sys::SubTransactionId,
-    parent: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
     hooks: *mut c_void,
 ) {
-    use pg_sys::SubXactEvent;
-    // SAFETY: what `watch` passed.
-    let hooks = unsafe { &*hooks.cast::<Hooks>() };
-    let (this, parent) = (Subtransaction(this), Subtransaction(parent));
-    match event {
-        SubXactEvent::SUBXACT_EVENT_ABORT_SUB => (hooks.subtransaction_aborted)(this),
-        SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => (hooks.subtransaction_committed)(this, parent),
-        _ => {}
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        // SAFETY: what `watch` passed.
+        let hooks = unsafe { &*hooks.cast::<Hooks>() };
+        (hooks.subtransaction_aborted)(Subtransaction(this));
     }
 }

@@ -4,7 +4,6 @@ use crate::pg::report::{report, sqlstate};
 use crate::pg::server;
 use crate::pg::tag::TagText;
 use crate::shared::registries;
-use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{SpiError, quote_literal};
 use snowflake_ids_core::clock::human;
@@ -15,6 +14,7 @@ use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::sequence::definition::{Exhausted, TagError};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privilege};
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::{Explain, Kind};
 use std::time::Duration;
 
@@ -32,13 +32,7 @@ pub enum SegmentError {
     BadTag(TagError),
     /// The role has not the right to.
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
-    Denied {
-        tag: String,
-        /// What it wanted to do.
-        action: Action,
-        /// Its name.
-        role: String,
-    },
+    Denied { tag: String, action: Action, role: String },
     /// There is no such tag.
     #[error("segment tag \"{tag}\" does not exist")]
     Unknown {
@@ -68,15 +62,7 @@ pub enum SegmentError {
     Unregistered(#[from] Unregistered),
     /// No ids came in time, or the role that may take them did not become known.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
-    TooLate {
-        tag: String,
-        /// The time that the call may wait.
-        limit: Duration,
-        /// What stands in the way.
-        detail: String,
-        /// What to do about it.
-        hint: String,
-    },
+    TooLate { tag: String, limit: Duration, detail: String, hint: String },
     /// A sequence that is bound to the tag got no number.
     #[error(transparent)]
     Sequence(#[from] BoundSequenceError),
@@ -108,7 +94,6 @@ impl SegmentError {
         Self::Exhausted(TagText(*tag).shown(), exhausted)
     }
 
-    /// No refill came in time.
     pub fn no_refill(tag: &Tag, limit: Duration, trouble: Option<Trouble>) -> Self {
         let tag = TagText(*tag).shown();
         let (detail, hint) = no_refill(&tag, trouble);
@@ -219,7 +204,6 @@ impl Explain for SegmentError {
     }
 }
 
-/// The name of the privilege that an action takes.
 fn wanted(action: Action) -> &'static str {
     if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()
 }
@@ -227,7 +211,7 @@ fn wanted(action: Action) -> &'static str {
 /// Returns what stands in the way of a refill, and what to do about it.
 fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     match trouble {
-        // Where there is a registry, it is locked there.
+        // If there is a registry, it is locked there.
         Some(Trouble::RowLocked) if let Some(trouble) = registry_trouble() => trouble,
         Some(Trouble::RowLocked) => (
             "A transaction has the tag's row in snowflake_ids.segment, or all of the table, locked."
@@ -282,7 +266,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     })
 }
 
-/// Why registries give none, and what to do about it.
+/// The detail and hint of registries that give none.
 pub fn no_answer() -> (String, String) {
     registry_trouble().unwrap_or_else(|| {
         ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())

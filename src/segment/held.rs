@@ -13,47 +13,44 @@ use std::num::NonZeroU32;
 
 use crate::pg::clock::SystemClock;
 
-/// What the session knows of one tag. Of a tag that was found it is kept as long as the process lives.
+/// A session's memory of one tag. That of a tag that was found is kept as long as the process lives.
 pub struct Held {
     tag: Box<[u8]>,
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
     /// looked up.
     place: Cell<Option<(&'static Slot, u64)>>,
-    /// The role that may take ids: [`NO_ROLE`] where that has to be looked up, [`ANY_ROLE`], or one.
-    permit: Cell<u32>,
+    permit: Cell<Permit>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
     /// Number of times that something had been forgotten of all tags when this was made.
     forgotten: u64,
 }
 
-/// The role that may do something with a tag, as far as a session found out.
+/// The role that may do something with a tag, as far as a session found out: an oid, or a number that no role has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permit {
-    /// Every role: there is nothing to compare.
-    AnyRole,
-    /// This role.
-    Role(Oid),
-}
+pub struct Permit(u32);
 
-/// No role has this oid.
-const NO_ROLE: u32 = 0;
-/// No role has this one either: oids are given out from below, and wrap before it.
-const ANY_ROLE: u32 = u32::MAX;
+impl Permit {
+    const UNKNOWN: Self = Self(0);
+    /// Every role: there is nothing to compare. Oids are given out from below, and wrap before it.
+    pub const ANY_ROLE: Self = Self(u32::MAX);
+
+    pub fn of(role: Oid) -> Self {
+        Self(role.to_u32())
+    }
+}
 
 type HeldByTag = FxHashMap<&'static [u8], &'static Held>;
 
 static HELD: PerProcess<RefCell<Option<HeldByTag>>> = PerProcess::new(RefCell::new(None));
-/// Number of times that something was forgotten of all tags.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl Held {
-    /// Nothing yet.
     pub fn new(tag: &Tag) -> Self {
         Self {
             tag: tag.as_bytes().into(),
             place: Cell::new(None),
-            permit: Cell::new(NO_ROLE),
+            permit: Cell::new(Permit::UNKNOWN),
             last: Cell::new(None),
             format: RefCell::new(None),
             forgotten: FORGOTTEN.get(),
@@ -63,10 +60,9 @@ impl Held {
     /// Has all of it looked up again but for what the session got.
     fn forget(&self) {
         self.place.set(None);
-        self.permit.set(NO_ROLE);
+        self.permit.set(Permit::UNKNOWN);
     }
 
-    /// The tag's bytes.
     #[inline]
     pub fn tag(&self) -> &[u8] {
         &self.tag
@@ -84,30 +80,21 @@ impl Held {
         Ok((slot, taken))
     }
 
-    /// Returns whether the current role is known to be allowed to take ids.
     #[inline]
     fn is_permitted(&self) -> bool {
         let permit = self.permit.get();
-        permit == ANY_ROLE || permit == role::current().to_u32()
+        permit == Permit::ANY_ROLE || permit == Permit::of(role::current())
     }
 
     /// Returns which role may take ids, if that is known and allows the current one to.
     pub fn permit(&self) -> Option<Permit> {
-        self.is_permitted().then(|| match self.permit.get() {
-            ANY_ROLE => Permit::AnyRole,
-            role => Permit::Role(role.into()),
-        })
+        self.is_permitted().then(|| self.permit.get())
     }
 
-    /// Notes which role may take ids.
     pub fn set_permit(&self, permit: Permit) {
-        self.permit.set(match permit {
-            Permit::AnyRole => ANY_ROLE,
-            Permit::Role(role) => role.to_u32(),
-        });
+        self.permit.set(permit);
     }
 
-    /// Returns where its buffers are.
     pub fn place(&self) -> Option<(&'static Slot, u64)> {
         self.place.get()
     }
@@ -117,7 +104,6 @@ impl Held {
         self.place.set(place);
     }
 
-    /// The last id of the tag that this session got.
     pub fn last(&self) -> Option<i64> {
         self.last.get()
     }
@@ -127,7 +113,6 @@ impl Held {
         self.last.set(Some(id));
     }
 
-    /// Writes a number in the slot's format.
     pub fn write(&self, slot: &Slot, day: i32, number: i64) -> String {
         let mut known = self.format.borrow_mut();
         if !matches!(&*known, Some((version, _)) if *version == slot.format.version()) {
@@ -138,7 +123,6 @@ impl Held {
     }
 }
 
-/// A number in a format, if there is one.
 pub fn written(format: Option<&Format>, day: i32, number: i64) -> String {
     format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
@@ -160,7 +144,6 @@ pub fn hold(tag: &Tag) -> &'static Held {
     find(tag.as_bytes()).unwrap_or_else(|| keep(Held::new(tag)))
 }
 
-/// Keeps what is known of a tag that was found.
 pub fn keep(held: Held) -> &'static Held {
     if held.forgotten != FORGOTTEN.get() {
         held.forget();
@@ -178,16 +161,11 @@ pub fn forget_places() {
 
 /// Forgets which role may take ids: a role was changed.
 pub fn forget_permits() {
-    for_all(|held| held.permit.set(NO_ROLE));
+    for_all(|held| held.permit.set(Permit::UNKNOWN));
 }
 
-/// Forgets which ids of all tags the session got.
 pub fn forget_last() {
-    if let Some(all) = &*HELD.borrow() {
-        for held in all.values() {
-            held.last.set(None);
-        }
-    }
+    for_all(|held| held.last.set(None));
 }
 
 fn for_all(action: impl Fn(&Held)) {

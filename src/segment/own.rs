@@ -22,7 +22,6 @@ use std::cell::{Cell, RefCell};
 
 pub use snowflake_ids_core::sequence::own::Change;
 
-/// A table of tags, and a tag in it.
 type TagOfTable = (Source, Tag);
 
 static OWN: PerProcess<RefCell<OwnTags<TagOfTable, Subtransaction>>> =
@@ -79,7 +78,7 @@ impl OwnHost<TagOfTable> for OwnTagsHost {
     }
 
     fn leave(&self, (source, tag): &TagOfTable) {
-        place::leave(*source, tag);
+        place::leave_if(*source, tag, |_| true);
     }
 
     fn leave_unused(&self, (source, tag): &TagOfTable) {
@@ -91,7 +90,7 @@ impl OwnHost<TagOfTable> for OwnTagsHost {
     }
 }
 
-/// Takes note of a change, of a tag that was in this life. What workers and this module do to rows is none.
+/// Takes note of a change, of a tag that was in this life. Changes by workers and this module do not count.
 pub fn note(source: Source, tag: &Tag, change: Change, former_life: Option<i64>) {
     if begin(source, &[tag]) {
         OWN.borrow_mut().note((source, *tag), change, former_life, Subtransaction::current());
@@ -114,7 +113,6 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
         committed,
         ended: forget,
         subtransaction_aborted: undo,
-        subtransaction_committed: hand_up,
         ..Hooks::none()
     };
     if QUIET.get() || is_elsewhere(source) {
@@ -140,7 +138,6 @@ fn is_elsewhere(source: Source) -> bool {
     source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
 }
 
-/// Returns whether the transaction has changed no tag.
 pub fn is_empty() -> bool {
     OWN.borrow().is_empty()
 }
@@ -226,8 +223,4 @@ fn undo(aborted: Subtransaction) {
     if let Ok(mut all) = OWN.try_borrow_mut() {
         all.undo(aborted);
     }
-}
-
-fn hand_up(committed: Subtransaction, parent: Subtransaction) {
-    OWN.borrow_mut().hand_up(committed, parent);
 }

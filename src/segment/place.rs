@@ -2,31 +2,35 @@
 //! nothing meanwhile that could fail.
 
 use super::error::SegmentError;
-use super::known::{self, KnownTag};
-use crate::pg::catalog::Source;
-use crate::pg::server;
+use crate::pg::catalog::{Source, Unseen};
+use crate::pg::process::PerProcess;
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Sought, View};
+use crate::pg::tag::TagText;
+use crate::pg::{server, worker};
 use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
+use crate::store::tables::{RECEIVED, REGISTRY_SERVER, SEGMENT};
 use snowflake_ids_core::sequence::directory::{Directory, Key, Tag};
 use snowflake_ids_core::sequence::places::{Sight, highest, sweep};
 use snowflake_ids_core::sequence::reservation::{Floor, Reached};
 use snowflake_ids_core::sequence::step::SlowStart;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
 
 fn key(source: Source, tag: &Tag) -> Key {
     Key { database: server::database(), source: source.number(), tag: *tag }
 }
 
-/// A tag's place.
+/// A tag's slot, and the incarnation in which it is the tag's.
 pub struct Found {
-    /// Where it is,
     pub slot: &'static Slot,
-    /// and the incarnation in which it is the tag's.
     pub incarnation: u64,
-    /// True if it was given just now. Then this call waits there, until [`go`].
-    pub is_new: bool,
+    /// The wait of this call, which begins where the place was given just now.
+    pub visit: Option<Visit>,
 }
 
 /// The tag's place. If it has none, it is given one, where the call waits for so many ids; on trial where it may not exist.
@@ -39,25 +43,51 @@ pub fn look_up(
     want: NonZeroU32,
 ) -> Result<Option<Found>, SegmentError> {
     let key = key(source, tag);
-    let found = |slot: &'static Slot, is_new| Found { slot, incarnation: slot.segment.incarnation(), is_new };
+    let found =
+        |slot: &'static Slot| Some(Found { slot, incarnation: slot.segment.incarnation(), visit: None });
     if let Some(slot) = find(segments, &segments.directory.read(), &key) {
-        return Ok(Some(found(slot, false)));
+        return Ok(found(slot));
     }
-    let on_trial = match known::look(tag).ok_or(SegmentError::NoTable)? {
-        KnownTag::Yes => false,
-        KnownTag::No if !creates => return Err(SegmentError::unknown(tag)),
-        KnownTag::No | KnownTag::Unsure => true,
+    let on_trial = match is_known(tag) {
+        Ok(Some(true)) => false,
+        Ok(Some(false)) if !creates => return Err(SegmentError::unknown(tag)),
+        Ok(_) | Err(Unseen::Locked) => true,
+        Err(Unseen::NoTable) => return Err(SegmentError::NoTable),
     };
+    end_waits_with_session();
     segments.misses.fetch_add(1, Relaxed);
     let mut directory = segments.directory.write();
     if let Some(slot) = find(segments, &directory, &key) {
-        return Ok(Some(found(slot, false)));
+        return Ok(found(slot));
     }
-    let slot = move_in(segments, &mut directory, &key, on_trial);
-    if let Some(slot) = slot {
-        want_more(segments, slot, want);
+    let is_full = directory.len() >= segments.places;
+    let place = directory.insert(key, ());
+    let Some(slot) = place.and_then(|place| segments.slots.get(place)) else { return Ok(None) };
+    segments.hand_over(slot);
+    slot.on_trial.store(on_trial, Relaxed);
+    slot.set_slow_start(is_full.then(SlowStart::default));
+    want_more(segments, slot, want);
+    let incarnation = slot.segment.incarnation();
+    Ok(Some(Found { slot, incarnation, visit: Some(Visit::at(slot, incarnation, want)) }))
+}
+
+/// Returns whether there is a tag, as far as a session can tell by itself, without waiting; None where that can't be seen from
+/// here: ids come from registries on other servers, which may have it. Only within a transaction.
+fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
+    let name = (c"tag", Sought::Text(&TagText(*tag)));
+    if rows::has(&SEGMENT, Wait::No, View::Committed, &[name])? {
+        return Ok(Some(true));
     }
-    Ok(slot.map(|slot| found(slot, true)))
+    let mut registries = Vec::new();
+    rows::look(&REGISTRY_SERVER, Wait::No, &[], |row| registries.extend(row.tag(c"identity")))?;
+    let is_nowhere = registries.is_empty();
+    for identity in registries {
+        // Received ids say that the registry has it.
+        if rows::has(&RECEIVED, Wait::No, View::Committed, &[(c"identity", Sought::Text(&identity)), name])? {
+            return Ok(Some(true));
+        }
+    }
+    Ok(is_nowhere.then_some(false))
 }
 
 /// Their tags are free, however lately they were used.
@@ -73,42 +103,63 @@ fn find(segments: &'static Segments, directory: &Directory<'_>, key: &Key) -> Op
     segments.slots.get(directory.find(key)?)
 }
 
-fn move_in(
-    segments: &'static Segments,
-    directory: &mut Directory<'_>,
-    key: &Key,
-    on_trial: bool,
-) -> Option<&'static Slot> {
-    let is_full = directory.len() >= segments.places;
-    let slot = segments.slots.get(directory.insert(*key)?)?;
-    segments.hand_over(slot);
-    slot.on_trial.store(on_trial, Relaxed);
-    slot.set_slow_start(is_full.then(SlowStart::default));
-    Some(slot)
-}
-
 fn want_more(segments: &Segments, slot: &Slot, want: NonZeroU32) {
     if slot.wanted.fetch_add(want.get().into(), Relaxed) == 0 {
         segments.awaited.fetch_add(1, Relaxed);
     }
 }
 
-/// Counts this process among those that wait for ids at a place, so that it is not taken away; false: it is another tag's by now.
-pub fn enter(slot: &Slot, incarnation: u64, want: NonZeroU32) -> bool {
-    let Some(segments) = segments() else { return false };
-    let _directory = segments.directory.read();
-    let enters = slot.segment.incarnation() == incarnation;
-    if enters {
-        want_more(segments, slot, want);
-    }
-    enters
+/// A call that waits for ids at a tag's place, which is not taken away meanwhile. It ends with the call: by ids, an error or a
+/// cancel, which unwind through it; by the end of the session, which a hook meets.
+pub struct Visit {
+    /// True if the wait ends with this: not if the same call waits there already.
+    ends: bool,
 }
 
-/// This process does not wait there any more: it took its ids, or gave up. A place on trial goes with the last one; others, if they are
+/// The wait of this process: a slot, its incarnation, and the number of ids.
+static HERE: PerProcess<Cell<Option<(&'static Slot, u64, NonZeroU32)>>> = PerProcess::new(Cell::new(None));
+
+impl Visit {
+    /// Begins to wait for so many ids at a place; None: it is another tag's by now.
+    pub fn begin(slot: &'static Slot, incarnation: u64, want: NonZeroU32) -> Option<Self> {
+        let is_here =
+            HERE.get().is_some_and(|(here, since, _)| std::ptr::eq(here, slot) && since == incarnation);
+        if is_here {
+            return Some(Self { ends: false });
+        }
+        end_waits_with_session();
+        let segments = segments()?;
+        let _directory = segments.directory.read();
+        (slot.segment.incarnation() == incarnation).then(|| {
+            want_more(segments, slot, want);
+            Self::at(slot, incarnation, want)
+        })
+    }
+
+    fn at(slot: &'static Slot, incarnation: u64, want: NonZeroU32) -> Self {
+        HERE.set(Some((slot, incarnation, want)));
+        Self { ends: true }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if self.ends {
+            end_wait();
+        }
+    }
+}
+
+/// To be called before a place is given.
+fn end_waits_with_session() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| worker::on_exit(end_wait));
+}
+
+/// This process does not wait any more: it took its ids, or gave up. A place on trial goes with the last one; others, if they are
 /// too many, when the hand finds them.
-pub fn go(slot: &'static Slot, incarnation: u64, want: NonZeroU32) {
-    let Some(segments) = segments() else { return };
-    let is_left = || slot.segment.incarnation() == incarnation && slot.wanted.load(Relaxed) == 0;
+fn end_wait() {
+    let (Some((slot, incarnation, want)), Some(segments)) = (HERE.take(), segments()) else { return };
     {
         let directory = segments.directory.read();
         let want = u64::from(want.get());
@@ -121,7 +172,8 @@ pub fn go(slot: &'static Slot, incarnation: u64, want: NonZeroU32) {
         }
     }
     let mut directory = segments.directory.write();
-    if is_left() && slot.on_trial.load(Relaxed) {
+    let is_left = slot.segment.incarnation() == incarnation && slot.wanted.load(Relaxed) == 0;
+    if is_left && slot.on_trial.load(Relaxed) {
         vacate(segments, &mut directory, segments.place_of(slot));
     }
     make_room(segments, &mut directory);
@@ -163,22 +215,23 @@ pub fn close(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     highest(&left, floor(source, tag), reserved, life)
 }
 
-/// Takes a tag's buffered ids away from all sessions: a gap. What was reserved and is not in the buffers yet is dropped, too.
+/// Takes a tag's buffered ids away from all sessions: a gap. Reserved ids that are not in the buffers yet are dropped, too.
 pub fn discard(source: Source, tag: &Tag) {
     with_place(source, tag, Slot::clear);
 }
 
-/// The highest id of a tag that was handed out so far.
 pub fn issued(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     let shelves = with_place(source, tag, |slot| slot.segment.shelves()).unwrap_or_default();
     highest(&shelves, floor(source, tag), reserved, life)
 }
 
-/// Takes a tag's place away, with all that is in it.
-pub fn leave(source: Source, tag: &Tag) {
+/// Takes a tag's slot away if that `is_meant`, with all that is in it.
+pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
-    if let Some(place) = directory.find(&key(source, tag)) {
+    if let Some(place) = directory.find(&key(source, tag))
+        && segments.slots.get(place).is_some_and(is_meant)
+    {
         vacate(segments, &mut directory, place);
     }
 }
@@ -195,17 +248,17 @@ pub fn leave_all(database: u32, source: Option<u32>) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
     let is_theirs = |key: &Key| key.database == database && source.is_none_or(|source| key.source == source);
-    for place in 0..segments.slots.len() {
-        if directory.get(place).is_some_and(is_theirs) {
-            vacate(segments, &mut directory, place);
-        }
-    }
+    directory.remove_all(is_theirs, |place| set_free(segments, place));
     segments.floors.write().clear_all(is_theirs);
 }
 
 fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
+    directory.remove(place);
+    set_free(segments, place);
+}
+
+fn set_free(segments: &Segments, place: usize) {
     if let Some(slot) = segments.slots.get(place) {
-        directory.remove(place);
         // A session that waits there finds it gone, and looks again.
         segments.hand_over(slot);
         slot.answered.broadcast();
@@ -238,18 +291,11 @@ pub fn clear_floor(source: Source, tag: &Tag, known: Option<Reached>) {
     }
 }
 
-/// Takes the place away from a tag that there is not, so that misspelt ones don't use places up. What has ids is
-/// left as it is.
+/// Takes the slot away from a tag that there is not, so that misspelt ones don't use slots up. One that has had ids stays.
 pub fn leave_unused(source: Source, tag: &Tag) {
-    let Some(segments) = segments() else { return };
-    let mut directory = segments.directory.write();
-    let place = directory.find(&key(source, tag));
-    if let Some(place) = place.filter(|place| segments.slots.get(*place).is_some_and(Slot::is_unused)) {
-        vacate(segments, &mut directory, place);
-    }
+    leave_if(source, tag, |slot| slot.is_unused());
 }
 
-/// Has the numbers of a tag written in another format.
 pub fn write_format(source: Source, tag: &Tag, format: &str) {
     with_place(source, tag, |slot| slot.format.write(format));
 }

@@ -20,20 +20,11 @@ use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 /// be asked again.
 pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
     let known = held::find(tag.as_bytes()).and_then(held::Held::permit);
-    known.map_or_else(|| check_in_time(tag, Action::Take, role::current(), Some(timeout)), Ok)
+    known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
-/// Fails unless the current role may see how far it came with a tag, or where that does not become known in time.
-pub fn to_look(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
-    check_in_time(tag, Action::Look, role::current(), Some(timeout))
-}
-
-/// Fails unless the current role may do this with a tag.
-pub fn check(tag: &Tag, action: Action) -> Result<Permit, SegmentError> {
-    check_in_time(tag, action, role::current(), None)
-}
-
-fn check_in_time(
+/// Fails unless a role may do something with a tag, or where that does not become known in time.
+pub fn check(
     tag: &Tag,
     action: Action,
     role: Oid,
@@ -47,11 +38,6 @@ fn check_in_time(
         }
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),
     }
-}
-
-/// Fails unless a role may move a tag. A sequence that is bound to the tag moves it by its owner's rights, or its caller's.
-pub fn check_move(tag: &Tag, role: Oid) -> Result<(), SegmentError> {
-    check_in_time(tag, Action::Move, role, None).map(drop)
 }
 
 /// Returns whether the current role may do this with a tag. Fails where the extension is no more.
@@ -70,10 +56,10 @@ fn permit(
 ) -> Result<Option<Permit>, Unseen> {
     let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
     if open {
-        return Ok(Some(Permit::AnyRole));
+        return Ok(Some(Permit::ANY_ROLE));
     }
     let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
-    Ok(allowed.then_some(Permit::Role(role)))
+    Ok(allowed.then_some(Permit::of(role)))
 }
 
 /// Returns whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.

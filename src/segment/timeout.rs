@@ -13,17 +13,14 @@ pub struct SegmentTimeout {
 }
 
 impl SegmentTimeout {
-    /// As long as the setting says.
     pub fn new() -> Self {
         Self { limit: settings::segment_wait_timeout(), began: OnceCell::new() }
     }
 
-    /// All of the time that the call may wait.
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// It begins to wait, unless it has.
     pub fn begin(&self) {
         self.began.get_or_init(uptime);
     }
@@ -38,17 +35,14 @@ impl SegmentTimeout {
         self.limit.saturating_sub(self.waited())
     }
 
-    /// A table was locked for all of that time.
     pub fn locked(&self, table: &'static str) -> LockedError {
         LockedError { table, limit: self.limit }
     }
 
-    /// Returns whether it has begun to wait.
     pub fn has_begun(&self) -> bool {
         self.began.get().is_some()
     }
 
-    /// Returns whether it must not wait any longer.
     pub fn is_over(&self) -> bool {
         self.has_begun() && self.left().is_zero()
     }

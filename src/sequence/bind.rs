@@ -9,6 +9,7 @@ use crate::pg::tag::TagText;
 use crate::pg::{server, transaction};
 use crate::segment::error::SegmentError;
 use crate::settings;
+use crate::store::sequence::Bound;
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, CHAROID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
@@ -87,8 +88,8 @@ fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Resu
     table.as_owner(work)
 }
 
-/// Removes the rows of sequences that are gone, unless a lock would have to be waited for. What stays is removed when the next
-/// sequence is bound, and harms none: there is no such sequence.
+/// Removes the rows of sequences that are gone, unless a lock would have to be waited for. A row that stays harms none, and is removed
+/// when the next sequence is bound.
 pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
@@ -96,8 +97,8 @@ pub fn forget_dropped_at_once() {
 /// Marks the row of a sequence as checked that stands at its end: a restored one, whose sequence a dump puts there later. From then
 /// on a restart of the sequence restarts what it is bound to. Waits for nobody.
 pub fn confirm(of: Oid) {
-    // Where a statement sees no new commits, a row that others have marked is an error.
-    if known::is_unchecked(of)
+    // To a statement that sees no new commits, a row that others have marked is an error.
+    if matches!(known::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
         && server::is_writable()
         && transaction::sees_new_commits()
         && known::stands_at_end(of)

@@ -8,7 +8,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::{Explain, Kind};
 
-/// Why a bound sequence gave no number, or was not moved. Sequences are named as the server names them.
+/// Reason why a bound sequence gave no number, or was not moved. Sequences are named as the server names them.
 #[derive(Debug, thiserror::Error)]
 pub enum SequenceError {
     /// There is no snowflake id, of the generator that a sequence is bound to.

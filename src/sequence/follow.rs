@@ -18,6 +18,7 @@ use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
+use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::Cell;
 
 static RESTART: Statement =
@@ -40,29 +41,20 @@ static AT_COMMIT: Hooks = Hooks {
         TRUNCATES.set(false);
         known::ended();
     },
-    subtransaction_aborted: |_| {},
-    subtransaction_committed: |_, _| {},
     ..Hooks::none()
 };
 
 /// A sequence is dropped, unless the transaction is rolled back.
 pub fn sequence_dropped(of: Oid) {
-    if known::may_have_row(of) {
+    if !matches!(known::row_at_once(of), Ok(None)) {
         DROPS.set(true);
-    }
-}
-
-/// Removes the bindings of sequences that the transaction has dropped: another one may get the same oid one day.
-fn forget_dropped() {
-    if DROPS.replace(false) {
-        transaction::with_snapshot(bind::forget_dropped_at_once);
     }
 }
 
 /// The server's own setval is about to be called, where the call was not redirected. It would move a bound sequence away
 /// from its end, and calls of nextval beside it would then give numbers that were given.
 pub fn setval_called() {
-    if known::is_any() {
+    if known::is_any_bound() {
         raise(report(&SequenceError::Unreached));
     }
 }
@@ -75,8 +67,7 @@ pub fn identities_restarted() {
 /// Settles the bound sequences that this transaction may have restarted.
 fn settle_all(follows: bool) {
     for of in known::bound() {
-        // Where another transaction has it locked, this one has not restarted it. One that has the file that it had was not
-        // restarted by this one, wherever it stands, and is others' to truncate.
+        // This transaction has restarted none that another one has locked, and none that has the file that it had: others truncate those.
         if sequence::lock_at_once(of) {
             let settled = sequence::has_new_file(of)
                 && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
@@ -87,8 +78,8 @@ fn settle_all(follows: bool) {
     }
 }
 
-/// Has processes that apply what a publisher did put sequences at their end again: its TRUNCATE is no statement here, and restarts
-/// them. What they are bound to gives this server's ids, and goes on. Only while the server loads libraries.
+/// Has processes that apply a publisher's changes put sequences at their end again: its TRUNCATE is no statement here, and restarts
+/// them. Their ids are this server's, and go on. Only while the server loads libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -98,21 +89,22 @@ pub fn watch_appliers() {
     });
 }
 
-fn settle_truncated() {
+fn at_commit() {
     if TRUNCATES.replace(false) {
         transaction::with_snapshot(|| settle_all(false));
     }
-}
-
-fn at_commit() {
-    settle_truncated();
-    forget_dropped();
+    // Another sequence may get the oid of a dropped one one day.
+    if DROPS.replace(false) {
+        transaction::with_snapshot(bind::forget_dropped_at_once);
+    }
 }
 
 /// ALTER SEQUENCE has altered one.
 pub fn altered(of: Oid) {
-    // Where others have the table locked, no sequence that this transaction created has a row.
-    if (sequence::is_new(of) && !known::has_known_row(of)) || known::binding_of(of).is_none() {
+    // While others have the table locked, no sequence that this transaction created has a row.
+    if (sequence::is_new(of) && !matches!(known::row_at_once(of), Ok(Some(_))))
+        || known::binding_of(of).is_none()
+    {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
@@ -122,7 +114,7 @@ pub fn altered(of: Oid) {
     }
 }
 
-/// Puts a bound sequence at its end again; where that was restarted, what it is bound to follows or not. Whether it stood elsewhere.
+/// Puts a bound sequence at its end again; a restart of it is followed or not. Returns whether it stood elsewhere.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (known::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };
@@ -148,7 +140,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
         Binding::Segment(tag) => {
             let highest = position.last_value.saturating_sub(1);
             // The owner's: the sequence is restarted for all that use it.
-            privilege::check_move(&tag, relation.owner())
+            privilege::check(&tag, Action::Move, relation.owner(), None)
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =
                 SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;

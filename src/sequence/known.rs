@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
 use std::cell::{Cell, RefCell};
 
-/// Whether sequences of this database are bound.
+/// The knowledge of this process about bound sequences of its database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnyBound {
     None,
@@ -31,7 +31,7 @@ enum AnyBound {
     Undecided,
 }
 
-/// What was found when it was looked up.
+/// The findings of the last look.
 struct KnownSequence {
     table: Source,
     /// The changes that had been committed then; None where it may not serve once the table is locked.
@@ -48,14 +48,14 @@ struct KnownSequence {
 const MOST_KEPT: usize = 4_096;
 
 static KNOWN: PerProcess<RefCell<Option<KnownSequence>>> = PerProcess::new(RefCell::new(None));
-/// Whether any is bound; None where it has to be looked up.
+/// See [`AnyBound`]; None: it has to be looked up.
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
 /// True if the statement that was planned last was redirected.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Number of times that it was forgotten.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-/// What this transaction has done to the table.
+/// The changes of this transaction to the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OwnChange {
     Nothing,
@@ -72,22 +72,19 @@ static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Each statement that is planned asks, so this waits for no lock.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
-    let targets = if any() == AnyBound::None { None } else { targets() };
+    let targets =
+        if any() == AnyBound::None { None } else { KNOWN.borrow().as_ref().and_then(|known| known.targets) };
     REDIRECTS.set(targets.is_some());
     targets
 }
 
-fn targets() -> Option<Targets> {
-    KNOWN.borrow().as_ref()?.targets
-}
-
 /// Returns whether the statement that is being planned is redirected. Calls nothing of the server's.
-pub fn are_any() -> bool {
+pub fn is_redirecting() -> bool {
     REDIRECTS.get()
 }
 
 /// Returns whether sequences are bound. Only within a transaction.
-pub fn is_any() -> bool {
+pub fn is_any_bound() -> bool {
     match any() {
         AnyBound::None => false,
         AnyBound::Some => true,
@@ -106,7 +103,7 @@ pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     let rows = owned.into_iter().filter(|(of, _)| *of == column);
     let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
     let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
-    // Where it is not known, what notes the number will see.
+    // If it is not known, the function that notes the number will see.
     bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
 }
 
@@ -119,8 +116,7 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     known.unwrap_or_else(|| {
         let forgotten = FORGOTTEN.get();
         let owned = sequence::owned_by(table);
-        keep(forgotten, |known| known.owned.len() >= MOST_KEPT, |known| known.owned.clear());
-        keep(forgotten, |_| true, |known| drop(known.owned.insert(table.to_u32(), owned.clone())));
+        keep(forgotten, table, owned.clone(), |known| &mut known.owned);
         owned
     })
 }
@@ -159,23 +155,6 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)
 }
 
-/// Returns whether a sequence has a row, or may have one, as far as that is known without a wait. Only within a
-/// transaction.
-pub fn may_have_row(sequence: Oid) -> bool {
-    !matches!(row_at_once(sequence), Ok(None))
-}
-
-/// Returns whether a sequence is known to have a row, without a wait. Only within a transaction.
-pub fn has_known_row(sequence: Oid) -> bool {
-    matches!(row_at_once(sequence), Ok(Some(_)))
-}
-
-/// Returns whether the row of a sequence is still to be checked, as far as that is known without a wait. Only within a
-/// transaction.
-pub fn is_unchecked(sequence: Oid) -> bool {
-    matches!(row_at_once(sequence), Ok(Some(Bound { is_checked: false, .. })))
-}
-
 /// Returns whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set
 /// the sequence put it there. Only within a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
@@ -188,8 +167,8 @@ pub fn stands_at_end(sequence: Oid) -> bool {
 /// The table is locked, and nothing is known of a sequence.
 pub struct Locked;
 
-/// The row of a sequence, without a wait.
-fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
+/// The row of a sequence, without a wait. Only within a transaction.
+pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     if any() == AnyBound::None {
         return Ok(None);
     }
@@ -199,8 +178,7 @@ fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     let forgotten = FORGOTTEN.get();
     match store::of_sequence(sequence, Wait::No) {
         Ok(row) => {
-            keep(forgotten, |known| known.rows.len() >= MOST_KEPT, |known| known.rows.clear());
-            keep(forgotten, |_| true, |known| drop(known.rows.insert(sequence.to_u32(), row.clone())));
+            keep(forgotten, sequence, row.clone(), |known| &mut known.rows);
             Ok(row)
         }
         Err(Unseen::NoTable) => Ok(None),
@@ -208,15 +186,23 @@ fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     }
 }
 
-/// Changes what is kept, unless a change was told of since it was looked up, or what is kept may not serve.
-fn keep(forgotten: u64, if_so: impl Fn(&KnownSequence) -> bool, change: impl FnOnce(&mut KnownSequence)) {
+/// Keeps what was looked up, unless a change was told of since, or what is kept may not serve.
+fn keep<V>(
+    forgotten: u64,
+    of: Oid,
+    value: V,
+    kept: impl FnOnce(&mut KnownSequence) -> &mut FxHashMap<u32, V>,
+) {
     if FORGOTTEN.get() == forgotten
         && let Ok(mut known) = KNOWN.try_borrow_mut()
         && let Some(known) = known.as_mut()
         && known.any != AnyBound::Undecided
-        && if_so(known)
     {
-        change(known);
+        let kept = kept(known);
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(of.to_u32(), value);
     }
 }
 
@@ -240,7 +226,7 @@ fn learn() -> AnyBound {
         Err(Unseen::NoTable) => return learned(forgotten, None),
         Err(Unseen::Locked) => return last_known(table, committed),
     };
-    // What this transaction has changed may be rolled back. What a standby is told changes without being counted here.
+    // A change of this transaction may be rolled back. On a standby, changes are not counted.
     let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
     learned(forgotten, Some(KnownSequence::of(table, changes, any)))
 }

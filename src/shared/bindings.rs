@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// More databases than this share counters: a change in one has processes of another read once more.
 const COUNTERS: usize = 256;
 
-/// The counters.
 pub struct Changes([AtomicU64; COUNTERS]);
 
-/// The block.
 pub static CHANGES: Shmem<Changes> =
     Shmem::new(c"snowflake_ids bindings", || 0, |_| Some(Changes([const { AtomicU64::new(0) }; COUNTERS])));
 

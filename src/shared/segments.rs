@@ -1,37 +1,38 @@
 //! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
 
+use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::station::Station;
 use crate::settings;
-use crate::shared::slot::{Slot, Trouble};
+use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
+use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key, index_len};
 use snowflake_ids_core::sequence::floors::Floors;
-use snowflake_ids_core::sequence::index::index_len;
 use snowflake_ids_core::sequence::requested::{self, Requested};
 use snowflake_ids_core::sequence::reservation::Floor;
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Of so many tags at least it can be noted how far rolled-back transactions came.
 const FLOORS: usize = 1_024;
 
-/// All of it.
 #[repr(C, align(64))]
 pub struct Segments {
     /// Number of tags that keep their places while no call waits there: the setting `max_tags`.
     pub places: usize,
     /// The buffers: so many, and one more for each process that can wait for ids of a tag. So there is always a free one.
     pub slots: &'static [Slot],
-    /// Which of them have requests.
+    /// Those of them that have requests.
     pub asked: Requested<'static>,
     /// At how many of them calls wait. Raised and lowered with the directory locked.
     pub awaited: AtomicUsize,
-    /// Where the hand is that goes over them. Moved with the directory locked for writing.
+    /// The hand that goes over them. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
     /// Number of times that a tag had no place when it was called,
     pub misses: AtomicU64,
@@ -39,23 +40,20 @@ pub struct Segments {
     pub evictions: AtomicU64,
     /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places, or a few more.
     pub floors: RwLock<LwLock, Floors<'static>>,
-    /// Which tag has which of them. A process that publishes ids or takes them away holds it for writing, too.
+    /// The tags' slots. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
-    /// A place for each worker that refills.
     pub worker_slots: &'static [WorkerSlot],
-    /// Where the launcher is.
     pub launcher: Station,
     /// True if databases wait for a worker's place: then no worker stays that has nothing to do.
     pub crowded: AtomicBool,
-    /// What the log was told of tags, whichever worker it was.
+    /// The log's last messages of tags, of all workers.
     pub logged: RwLock<LwLock, LogLimit>,
     /// Draws the incarnations of slots: no two owners of a slot have the same.
     incarnations: AtomicU64,
-    /// What was counted of tags that have no place any more. Changed with the directory locked for writing.
+    /// The counts of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
 }
 
-/// The block.
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
@@ -107,10 +105,11 @@ impl Segments {
     pub fn reset_counts(&self, is_meant: impl Fn(&Key) -> bool) {
         let directory = self.directory.read();
         let meant = directory.iter().filter(|(_, key)| is_meant(key));
-        meant.filter_map(|(place, _)| self.slots.get(place)).for_each(Slot::reset_counts);
+        meant
+            .filter_map(|(place, _)| self.slots.get(place))
+            .for_each(|slot| slot.reset_counts(SystemClock.now()));
     }
 
-    /// The place of one of the slots.
     pub fn place_of(&self, slot: &Slot) -> usize {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
         offset / size_of::<Slot>()
@@ -131,9 +130,8 @@ fn rest() -> usize {
         + Rest::for_array::<DirectoryEntry>(slots)
         + Rest::for_array::<u32>(index_len(slots))
         + Rest::for_array::<DatabaseShare>(slots)
-        + Rest::for_array::<DirectoryEntry>(floors)
+        + Rest::for_array::<DirectoryEntry<Floor>>(floors)
         + Rest::for_array::<u32>(index_len(floors))
-        + Rest::for_array::<Floor>(floors)
         + Rest::for_array::<AtomicU64>(requested::words(slots))
 }
 
@@ -142,7 +140,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
     let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
     Some(Segments {
         places,
-        slots: rest.array(slots, Slot::new),
+        slots: rest.array(slots, Slot::default),
         awaited: AtomicUsize::new(0),
         hand: AtomicUsize::new(0),
         misses: AtomicU64::new(0),
@@ -150,18 +148,19 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
         directory: RwLock::from_raw(
             LwLock::requested(For::Directory),
-            Directory::new(rest.array(slots, || DirectoryEntry::EMPTY), rest.array(index_len(slots), || 0))
-                .with_shares(rest.array(slots, DatabaseShare::default)),
+            Directory::new(
+                rest.array(slots, || DirectoryEntry::EMPTY),
+                rest.array(index_len(slots), || 0),
+                rest.array(slots, DatabaseShare::default),
+            ),
         ),
         floors: RwLock::from_raw(
             LwLock::requested(For::Floors),
-            Floors::new(
-                Directory::new(
-                    rest.array(floors, || DirectoryEntry::EMPTY),
-                    rest.array(index_len(floors), || 0),
-                ),
-                rest.array(floors, || Floor { life: 0, day: 0, id: 0 }),
-            ),
+            Floors(Directory::new(
+                rest.array(floors, || DirectoryEntry::EMPTY),
+                rest.array(index_len(floors), || 0),
+                &mut [],
+            )),
         ),
         asked: Requested::new(rest.array(requested::words(slots), AtomicU64::default)),
         launcher: Station::default(),
@@ -184,7 +183,6 @@ pub fn wake_workers(database: u32) {
     }
 }
 
-/// Wakes the launcher.
 pub fn wake_launcher() {
     if let Some(segments) = segments() {
         segments.launcher.wake();

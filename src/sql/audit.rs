@@ -3,6 +3,7 @@
 
 use crate::pg::read_lock::Wait;
 use crate::pg::report::spi;
+use crate::pg::role;
 use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag::TagText;
 use crate::segment::error::SegmentError;
@@ -17,7 +18,7 @@ type Numbers = (i64, i64, Option<i64>);
 
 /// The ids of a tag by now, of which the current role may see how far they came.
 fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
-    privilege::check(tag, Action::Look)?;
+    privilege::check(tag, Action::Look, role::current(), None)?;
     if registries_are_in_use() {
         return Ok((1, 0, None));
     }

@@ -88,13 +88,13 @@ mod snowflake_ids_internal {
                 all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
             };
             let Some(key) = key.filter(seen) else { continue };
-            let (counts, shelves) = (slot.counts(), slot.segment.shelves());
+            let ((counts, since), shelves) = (slot.counts(), slot.segment.shelves());
             let size: u64 =
                 [shelves.current, shelves.next].into_iter().flatten().map(|s| u64::from(s.range.count)).sum();
             let left = shelves.left();
             // Before the first refill nothing is known of the row, and a dated tag begins anew.
-            let is_known = slot.supplies.refills.load(Relaxed) > 0 && !shelves.is_dated();
-            let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
+            let is_known = !slot.is_unused() && !shelves.is_dated();
+            let ahead = slot.row_left.load(Relaxed).saturating_add(left);
             rows.push((
                 pg_sys::Oid::from(key.database),
                 pg_sys::Oid::from(key.source),
@@ -104,7 +104,7 @@ mod snowflake_ids_internal {
                 left.cast_signed(),
                 size.cast_signed(),
                 is_known.then(|| i64::try_from(ahead).unwrap_or(i64::MAX)),
-                time::to_sql(slot.counts_since())?,
+                time::to_sql(since)?,
             ));
         }
         Ok(TableIterator::new(rows))

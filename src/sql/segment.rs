@@ -58,7 +58,7 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
-    use crate::pg::clock::SystemClock;
+    use crate::pg::clock::{SystemClock, uptime};
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::extension;
@@ -73,7 +73,7 @@ mod snowflake_ids_internal {
     use crate::segment::place;
     use crate::segment::privilege;
     use crate::shared::segments::segments;
-    use crate::shared::slot::{Slot, Trouble};
+    use crate::shared::slot::Slot;
     use crate::store::segment as store;
     use crate::store::tables::SEGMENT;
     use pgrx::heap_tuple::PgHeapTuple;
@@ -88,8 +88,9 @@ mod snowflake_ids_internal {
     };
     use snowflake_ids_core::sequence::directory::{Key, Tag};
     use snowflake_ids_core::sequence::privilege::Action;
-    use snowflake_ids_core::sequence::reservation::{Writer, may_lag};
+    use snowflake_ids_core::sequence::reservation::may_lag;
     use snowflake_ids_core::sequence::segment::Shelf;
+    use snowflake_ids_core::sequence::slot::Trouble;
     use snowflake_ids_core::series::serial::{Format, Reset};
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
@@ -229,7 +230,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         let life = life_now(source, &tag)?;
-        // What this transaction got after it changed the row is known to no other session.
+        // No other session knows of ids that this transaction got after it changed the row.
         Ok(place::close(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
@@ -256,8 +257,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     /// primary of this cluster has reserved.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
-        let written = Writer { cluster: system_identifier, timeline };
-        may_lag(written, self::system_identifier(), self::timeline())
+        may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
     }
 
     /// This server's cluster.
@@ -324,8 +324,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
             let Some(key) = key.filter(seen) else { continue };
             let shelves = slot.segment.shelves();
             let (current, next) = (shelves.current, shelves.next);
-            let supplies = &slot.supplies;
-            let counts = slot.counts();
+            let (counts, _) = slot.counts();
             rows.push((
                 pg_sys::Oid::from(key.database),
                 pg_sys::Oid::from(key.source),
@@ -336,14 +335,14 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
                 next.map(|shelf| shelf.range.first),
                 next.map(|shelf| shelf.range.last()),
                 current.map(used),
-                Some(i64::from(supplies.pace().step)).filter(|step| *step > 0),
+                Some(i64::from(slot.pace().step)).filter(|step| *step > 0),
                 counts.issued.cast_signed(),
                 counts.refills.cast_signed(),
-                interval(supplies.duration.load(Relaxed))?,
+                interval(slot.last_refill.load(Relaxed))?,
                 counts.waits.cast_signed(),
-                interval(slot.waits.longest.load(Relaxed))?,
+                interval(slot.longest_wait.load(Relaxed))?,
                 exhausted_at(slot, shelves.left())?,
-                slot.trouble.get().map(shown),
+                slot.trouble().map(shown),
             ));
         }
         Ok(TableIterator::new(rows))
@@ -358,12 +357,12 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
     }
 
-    /// When the tag's ids are used up, at the pace since it was first used. Tags that start over have no end.
+    /// The instant at which the tag's ids are used up, at the pace since its first use. Tags that start over have no end.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.shelves().is_dated();
         let issued = slot.counts_in_all().issued;
-        let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
-        let lasts = slot.supplies.age().and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
+        let ahead = slot.row_left.load(Relaxed).saturating_add(left);
+        let lasts = slot.age(uptime()).and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
         lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
     }
 

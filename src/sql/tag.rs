@@ -3,6 +3,7 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::role;
 use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
@@ -36,7 +37,6 @@ static REVOKE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, TEXTOID],
 );
 
-/// A tag that the caller may change.
 struct ChangedTag {
     source: Source,
     tag: Tag,
@@ -46,7 +46,7 @@ impl ChangedTag {
     fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
         let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
         let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-        privilege::check(&tag, action)?;
+        privilege::check(&tag, action, role::current(), None)?;
         Ok(Self { source, tag })
     }
 

@@ -10,7 +10,7 @@ use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::directory::Tag;
 use std::rc::Rc;
 
-/// Where a sequence's numbers come from.
+/// The source of a sequence's numbers.
 #[derive(Clone, Debug)]
 pub enum Binding {
     /// Snowflake ids; of a named generator, where one is named.
@@ -71,11 +71,13 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));
     Some(redirect::Targets {
-        nextval: find("nextval(pg_catalog.regclass)")?,
-        currval: find("currval(pg_catalog.regclass)")?,
-        lastval: find("lastval()")?,
-        setval: find("setval(pg_catalog.regclass,pg_catalog.int8)")?,
-        setval3: find("setval(pg_catalog.regclass,pg_catalog.int8,pg_catalog.bool)")?,
+        calls: [
+            find("nextval(pg_catalog.regclass)")?,
+            find("currval(pg_catalog.regclass)")?,
+            find("lastval()")?,
+            find("setval(pg_catalog.regclass,pg_catalog.int8)")?,
+            find("setval(pg_catalog.regclass,pg_catalog.int8,pg_catalog.bool)")?,
+        ],
         noted: find("noted(pg_catalog.regclass,pg_catalog.int8)")?,
         ids: [
             id("snowflake_nextval()")?,

@@ -45,7 +45,7 @@ impl CarryOverFile for InDataDirectory {
     }
 }
 
-/// What is left of the tags of a database.
+/// The saved ranges of a database.
 pub type CarryOvers = carry_over_file::CarryOvers<InDataDirectory>;
 
 /// Writes down what there is when no other process runs any more.
@@ -74,11 +74,11 @@ fn in_use() -> Vec<InUse> {
         |key: &Key| Name { database: key.database, source: key.source, tag: key.tag.as_bytes().to_vec() };
     let with_place = |(place, key): (usize, &Key)| {
         let slot = segments.slots.get(place)?;
-        let version = slot.supplies.version.load(Relaxed);
+        let version = slot.version.load(Relaxed);
         let left = rest(&slot.segment.shelves());
         Some(InUse {
             name: name(key),
-            had_ids: slot.supplies.refills.load(Relaxed) > 0,
+            had_ids: !slot.is_unused(),
             left: left.map(|(range, period)| CarryOver { version, day: period.dated(), range }),
             floor: floors.get(key),
         })
@@ -104,7 +104,7 @@ pub fn restore_floors() {
     }
 }
 
-/// Returns what is left of the tags of a database; where that cannot be read, nothing.
+/// Returns the saved ranges of a database; none if the file cannot be read.
 pub fn of_database(database: u32) -> CarryOvers {
     let (carry_overs, error) = carry_over_file::CarryOvers::of_database(InDataDirectory, database);
     if let Some(error) = error {

@@ -2,7 +2,6 @@
 //! the database can be dropped, renamed and copied.
 
 mod host;
-mod slot;
 mod tables;
 
 use super::carry_over;
@@ -19,9 +18,9 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// What is locked must not keep other tags waiting.
+/// The wait for a lock must not keep other tags waiting.
 const LOCK_TIMEOUT: &CStr = c"20ms";
-/// Where this process sits.
+/// The worker slot of this process.
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
 /// Runs until there was nothing to do for a while, or others wait for its place.
@@ -29,7 +28,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     let worker_slots = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let number = usize::try_from(worker_slot_number).unwrap_or(usize::MAX);
     let Some((segments, worker_slot)) = segments().zip(worker_slots.get(number)) else { return };
-    worker::on_exit(go);
+    worker::on_exit(leave);
     if !worker_slot.is_for(database) || !worker_slot.station.enter() {
         return;
     }
@@ -50,8 +49,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     core::RefillWorker::new(&host, RegistryCaller::default(), carry_overs).run();
 }
 
-/// Returns how much longer this process may go on with what it is doing; None: as long as it takes. Where that is over,
-/// it is said so of its turn.
+/// Returns how much longer this process may go on; None: as long as it takes. A turn that is cut short is marked.
 fn time_left() -> Option<Duration> {
     let worker_slot = WORKER_SLOT.get()?;
     let left = worker_slot.time_left()?;
@@ -63,7 +61,7 @@ fn time_left() -> Option<Duration> {
 
 /// Leaves the worker slot, whichever it is, and calls the launcher, which takes it back: there may be requests that came too
 /// late.
-fn go() {
+fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {
         worker_slot.station.leave();

@@ -78,7 +78,7 @@ const fn ids_of(increment: u32) -> u32 {
 }
 
 /// Returns whether setval puts a bound sequence itself at its end, where it stands while it is bound: as `pg_dump`
-/// writes it down. What it is bound to is not meant.
+/// writes it down. The tag or generator is not meant.
 pub const fn is_fence(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max
 }
@@ -151,7 +151,7 @@ impl Increment {
 #[derive(Debug)]
 pub struct BoundRun {
     increment: Increment,
-    /// What is there: in a row, and fewer than are wanted.
+    /// The ids in a row so far, fewer than are wanted.
     ids: Option<Range>,
     /// Number of times that ids were thrown away that were not in a row.
     broken: u32,

@@ -7,7 +7,7 @@ use crate::sync::{AtomicU64, Ordering::Relaxed};
 use std::iter::Sum;
 use std::ops::Sub;
 
-/// What was counted of a tag, or of several.
+/// The counts of a tag, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Ids that were handed out.
@@ -32,8 +32,7 @@ impl Counts {
     }
 }
 
-/// What was counted beyond a part. Counts are read one after the other, while others change them: one that was read before its part
-/// came to more is none.
+/// The counts beyond a part. Counts are read one after the other, while others change them: one that is less than its part is 0.
 impl Sub for Counts {
     type Output = Self;
 

@@ -33,7 +33,7 @@ pub struct Definition {
     pub max_step: i64,
     /// From one id to the next: 1 to [`MAX_STEP`].
     pub increment: i64,
-    /// What an id leaves when divided by `increment`: 0 to `increment - 1`.
+    /// The remainder of an id divided by `increment`: 0 to `increment - 1`.
     pub remainder: i64,
     /// The highest number that may be an id: `start` or more.
     pub max_value: i64,
@@ -96,8 +96,8 @@ impl Definition {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
-    /// The terms after a promotion: what the former primary may have reserved without its standby knowing is passed over.
-    /// That is as much as two buffers hold, the largest segment twice, but no more than half of what is left.
+    /// The terms after a promotion: they pass over ids that the former primary may have reserved without its standby knowing, as many as
+    /// two buffers hold, but no more than half of those that are left.
     #[must_use]
     pub fn skipped_ahead(&self) -> Self {
         let left = self.left_after(self.max_id);
@@ -121,7 +121,7 @@ impl Definition {
 pub struct Range {
     /// The id that is handed out first: the lowest, as `increment` is above 0.
     pub first: i64,
-    /// How many there are: 1 or more.
+    /// Number of ids: 1 or more.
     pub count: u32,
     /// From one id to the next: 1 or more.
     pub increment: i64,

@@ -1,9 +1,11 @@
-//! The places of tags: a hash table in memory that the caller provides, for shared memory sized at start.
+//! The slots of tags: a hash table in memory that the caller provides, for shared memory sized at start.
 //!
 //! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the place
 //! they found, so this is not on the path of an id. A key keeps its place until it is removed.
 //!
-//! Places are found through an [`Index`].
+//! Places are found through an index of their hashes, which is at most half full: addressing is open and probing linear. Removing
+//! closes the gap by moving later places up (Knuth, volume 3, 6.4, algorithm R), so that probes stay short however many keys come
+//! and go.
 
 mod shares;
 mod tag;
@@ -11,11 +13,10 @@ mod tag;
 pub use shares::{DatabaseShare, Shares};
 pub use tag::Tag;
 
-use crate::sequence::index::{Index, NOWHERE};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
-/// What a tag's segments are known by on a server with many databases.
+/// The name of a tag on a server with many databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The oid of the tag's database.
@@ -26,61 +27,63 @@ pub struct Key {
     pub tag: Tag,
 }
 
-impl Key {
-    fn hash(&self) -> u64 {
-        // Its low bits say where: the hasher has brought its best ones there.
-        FxBuildHasher.hash_one(self)
-    }
+/// No place.
+const NOWHERE: u32 = u32::MAX;
+
+/// The length of the index for so many places: the power of two that leaves at least half of it empty.
+pub const fn index_len(places: usize) -> usize {
+    places.saturating_mul(2).next_power_of_two()
 }
 
 /// One place of a directory.
 #[derive(Clone, Copy, Debug)]
-pub struct DirectoryEntry(PlaceState);
+pub struct DirectoryEntry<V = ()>(PlaceState<V>);
 
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "the memory is there whether the place is used or not")]
-enum PlaceState {
+enum PlaceState<V> {
     /// A free place, and the next such place.
     Free { next: u32 },
     /// A key's, with its hash.
-    Used { hash: u64, key: Key },
+    Used { hash: u64, key: Key, value: V },
 }
 
-impl DirectoryEntry {
+impl<V> DirectoryEntry<V> {
     /// A free place.
     pub const EMPTY: Self = Self(PlaceState::Free { next: NOWHERE });
 }
 
-/// The directory. All processes that share it share this value, too, not only the memory it works in.
+/// The directory, with a value for each key. All processes that share it share this value, too, not only the memory it works in.
 #[derive(Debug)]
-pub struct Directory<'m> {
-    entries: &'m mut [DirectoryEntry],
-    index: Index<'m>,
+pub struct Directory<'m, V = ()> {
+    entries: &'m mut [DirectoryEntry<V>],
+    /// Places by the low bits of their hashes, [`NOWHERE`] for none. Its length is a power of two, or 0.
+    index: &'m mut [u32],
     /// The first free place.
     free: u32,
     len: usize,
     shares: Shares<'m>,
 }
 
-impl<'m> Directory<'m> {
-    /// An empty directory in this memory, whatever it held before. Of an index that is not as long as
-    /// [`index_len`](crate::sequence::index::index_len) says, the largest power of two is used, and as many entries as that serves.
-    pub fn new(entries: &'m mut [DirectoryEntry], index: &'m mut [u32]) -> Self {
-        let index = Index::new(index);
-        let count = entries.len().min(index.serves());
+impl<'m, V> Directory<'m, V> {
+    /// An empty directory in this memory, whatever it held before. Of an index that is not as long as [`index_len`] says, the largest
+    /// power of two is used, and as many entries as that serves. Databases are counted in `shares`, as far as it goes.
+    pub fn new(
+        entries: &'m mut [DirectoryEntry<V>],
+        index: &'m mut [u32],
+        shares: &'m mut [DatabaseShare],
+    ) -> Self {
+        let size = index.len().checked_ilog2().map_or(0, |log2| 1 << log2);
+        let index = index.get_mut(..size).unwrap_or_default();
+        index.fill(NOWHERE);
+        let count = entries.len().min(size / 2);
         let entries = entries.get_mut(..count).unwrap_or_default();
         let mut free = NOWHERE;
         for (place, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
             *entry = DirectoryEntry(PlaceState::Free { next: free });
             free = place;
         }
-        Self { entries, index, free, len: 0, shares: Shares::default() }
-    }
-
-    /// The same, which counts the places of each database in this memory, as long as there are entries. Only while it is empty.
-    #[must_use]
-    pub fn with_shares(self, shares: &'m mut [DatabaseShare]) -> Self {
-        Self { shares: Shares::new(shares), ..self }
+        Self { entries, index, free, len: 0, shares: Shares::new(shares) }
     }
 
     /// Returns the number of places each database has, where that is counted.
@@ -93,7 +96,7 @@ impl<'m> Directory<'m> {
         self.len
     }
 
-    /// Returns whether it holds no tag.
+    /// Returns whether it holds no key.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -105,8 +108,18 @@ impl<'m> Directory<'m> {
 
     /// The key that has a place.
     pub fn get(&self, place: usize) -> Option<&Key> {
-        match self.entries.get(place) {
-            Some(DirectoryEntry(PlaceState::Used { key, .. })) => Some(key),
+        self.entry(place).map(|(_, key, _)| key)
+    }
+
+    /// The value of the key that has a place.
+    pub fn value(&self, place: usize) -> Option<&V> {
+        self.entry(place).map(|(.., value)| value)
+    }
+
+    /// The same, to be changed.
+    pub fn value_mut(&mut self, place: usize) -> Option<&mut V> {
+        match self.entries.get_mut(place) {
+            Some(DirectoryEntry(PlaceState::Used { value, .. })) => Some(value),
             _ => None,
         }
     }
@@ -118,23 +131,20 @@ impl<'m> Directory<'m> {
 
     /// The place that a key has.
     pub fn find(&self, key: &Key) -> Option<usize> {
-        let wanted = key.hash();
-        let found = |place: u32| match self.entry(place) {
-            Some(PlaceState::Used { hash, key: found }) => *hash == wanted && found == key,
-            _ => false,
-        };
-        self.index.find(wanted, found).map(|place| place as usize)
+        let wanted = FxBuildHasher.hash_one(key);
+        let is_it = |place| self.entry(place).is_some_and(|(hash, found, _)| hash == wanted && found == key);
+        self.probe(wanted, is_it).map(|at| self.index[at] as usize)
     }
 
     /// Gives a place to a key that has none yet; None when the directory is full.
-    pub fn insert(&mut self, key: Key) -> Option<usize> {
+    pub fn insert(&mut self, key: Key, value: V) -> Option<usize> {
         debug_assert!(self.find(&key).is_none(), "the key has a place already");
-        let (hash, place) = (key.hash(), self.free);
-        let Some(&PlaceState::Free { next }) = self.entry(place) else { return None };
-        if !self.index.insert(hash, place) {
-            return None;
-        }
-        *self.entries.get_mut(place as usize)? = DirectoryEntry(PlaceState::Used { hash, key });
+        let (hash, place) = (FxBuildHasher.hash_one(key), self.free);
+        let entry = self.entries.get_mut(place as usize)?;
+        let DirectoryEntry(PlaceState::Free { next }) = *entry else { return None };
+        *entry = DirectoryEntry(PlaceState::Used { hash, key, value });
+        let gap = self.along(hash).find(|at| self.index[*at] == NOWHERE)?;
+        self.index[gap] = place;
         self.free = next;
         self.len += 1;
         self.shares.add(key.database);
@@ -143,22 +153,67 @@ impl<'m> Directory<'m> {
 
     /// Frees a place; the key that had it.
     pub fn remove(&mut self, place: usize) -> Option<Key> {
-        let entry = self.entries.get_mut(place)?;
-        let DirectoryEntry(PlaceState::Used { hash, key }) = *entry else { return None };
-        let place = u32::try_from(place).ok()?;
-        *entry = DirectoryEntry(PlaceState::Free { next: self.free });
-        self.free = place;
+        let (hash, key, _) = self.entry(place)?;
+        let key = *key;
+        if let Some(at) = self.probe(hash, |found| found == place) {
+            self.close(at);
+        }
+        self.entries[place] = DirectoryEntry(PlaceState::Free { next: self.free });
+        self.free = u32::try_from(place).unwrap_or(NOWHERE);
         self.len -= 1;
         self.shares.remove(key.database);
-        let Self { entries, index, .. } = self;
-        index.remove(hash, place, |other| match entries.get(other as usize) {
-            Some(DirectoryEntry(PlaceState::Used { hash, .. })) => Some(*hash),
-            _ => None,
-        });
         Some(key)
     }
 
-    fn entry(&self, place: u32) -> Option<&PlaceState> {
-        self.entries.get(place as usize).map(|entry| &entry.0)
+    /// Frees the places of some keys; tells which they were.
+    pub fn remove_all(&mut self, is_meant: impl Fn(&Key) -> bool, mut freed: impl FnMut(usize)) {
+        for place in 0..self.entries.len() {
+            if self.get(place).is_some_and(&is_meant) {
+                self.remove(place);
+                freed(place);
+            }
+        }
+    }
+
+    fn entry(&self, place: usize) -> Option<(u64, &Key, &V)> {
+        match self.entries.get(place) {
+            Some(DirectoryEntry(PlaceState::Used { hash, key, value })) => Some((*hash, key, value)),
+            _ => None,
+        }
+    }
+
+    /// The entry of the index with the first place that will do, going from the hash to the next gap.
+    fn probe(&self, hash: u64, will_do: impl Fn(usize) -> bool) -> Option<usize> {
+        let met = |at: &usize| self.index[*at] == NOWHERE || will_do(self.index[*at] as usize);
+        self.along(hash).find(met).filter(|at| self.index[*at] != NOWHERE)
+    }
+
+    /// All of the index once around, from a hash's home on.
+    fn along(&self, hash: u64) -> impl Iterator<Item = usize> + use<V> {
+        let (home, len) = (self.home(hash), self.index.len());
+        (0..len).map(move |step| (home + step) & (len - 1))
+    }
+
+    /// The place of a hash in the index, were it free. The hasher has brought its best bits to the low end.
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
+    const fn home(&self, hash: u64) -> usize {
+        hash as usize & self.index.len().saturating_sub(1)
+    }
+
+    /// Empties an entry of the index. Whatever a probe from its own home would not find behind the gap moves into it and leaves the
+    /// next one, up to the end of the cluster.
+    fn close(&mut self, mut gap: usize) {
+        let mask = self.index.len() - 1;
+        for at in (gap + 1..=gap + mask).map(|at| at & mask) {
+            let place = self.index[at];
+            let Some((hash, ..)) = self.entry(place as usize) else { break };
+            let from_home = at.wrapping_sub(self.home(hash)) & mask;
+            let from_gap = at.wrapping_sub(gap) & mask;
+            if from_home >= from_gap {
+                self.index[gap] = place;
+                gap = at;
+            }
+        }
+        self.index[gap] = NOWHERE;
     }
 }

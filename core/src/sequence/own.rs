@@ -13,16 +13,16 @@ use crate::sequence::segment::{Period, Taken};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::Hash;
 
-/// What was done to a row.
+/// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Nothing that concerns ids already reserved.
+    /// It does not concern ids already reserved.
     Tuned,
     /// The rule by which ids are made.
     Altered,
-    /// Where it stands, back to ids that were handed out: its owner says that none of them is in use.
+    /// The position, back to ids that were handed out: its owner says that none of them is in use.
     Forced,
-    /// Where it stands.
+    /// The position.
     Moved,
     /// It was inserted.
     Created,
@@ -69,7 +69,8 @@ pub enum OwnError<E> {
     Here(E),
 }
 
-/// All tags that a transaction has changed. `T` tells them apart, and `S` its subtransactions.
+/// All tags that a transaction has changed. `T` tells them apart, and `S` its subtransactions: one that begins later is
+/// higher, so those above one that is rolled back are part of it.
 #[derive(Debug)]
 pub struct OwnTags<T, S> {
     all: FxHashMap<T, OwnTag<T, S>>,
@@ -85,7 +86,7 @@ struct OwnTag<T, S> {
     issued: Option<Reached>,
     /// The life in which the tag was before the transaction, and is again should it be rolled back; None if there was none.
     life: Option<i64>,
-    /// What the row was called before, in this transaction, and in which life.
+    /// The row's former names in this transaction, and its life under each.
     former: Vec<(T, i64)>,
 }
 
@@ -94,7 +95,7 @@ struct OwnTag<T, S> {
 struct Made<S> {
     at: S,
     change: Change,
-    /// What was issued before, of one that forgets it.
+    /// The high-water mark before a change that forgets it.
     before: Option<Reached>,
 }
 
@@ -109,7 +110,7 @@ impl<T, S> OwnTags<T, S> {
     pub const NONE: Self = Self { all: FxHashMap::with_hasher(FxBuildHasher) };
 }
 
-impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
+impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> OwnTags<T, S> {
     /// Takes note of a change, of a tag that was in this life.
     pub fn note(&mut self, tag: T, change: Change, former_life: Option<i64>, at: S) {
         let new =
@@ -203,25 +204,16 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
         self.all = FxHashMap::default();
     }
 
-    /// A subtransaction was rolled back.
+    /// A subtransaction was rolled back, with all that began within it.
     pub fn undo(&mut self, aborted: S) {
         self.all.retain(|_, own| {
             own.undo(aborted);
             !own.changes.is_empty()
         });
     }
-
-    /// A subtransaction ended well: what it did is its parent's.
-    pub fn hand_up(&mut self, committed: S, parent: S) {
-        for own in self.all.values_mut() {
-            for made in own.changes.iter_mut().filter(|made| made.at == committed) {
-                made.at = parent;
-            }
-        }
-    }
 }
 
-impl<T, S: Copy + PartialEq> OwnTag<T, S> {
+impl<T, S: Copy + PartialOrd> OwnTag<T, S> {
     fn last_change(&self) -> Option<Change> {
         self.changes.last().map(|made| made.change)
     }
@@ -241,10 +233,10 @@ impl<T, S: Copy + PartialEq> OwnTag<T, S> {
         self.changes.push(Made { at, change, before });
     }
 
-    /// What was forgotten by a change that is undone counts again, beside all that was issued since.
+    /// A high-water mark that the undone change forgot counts again.
     fn undo(&mut self, aborted: S) {
         self.row = None;
-        for undone in self.changes.extract_if(.., |made| made.at == aborted) {
+        for undone in self.changes.extract_if(.., |made| made.at >= aborted) {
             self.issued = self.issued.max(undone.before);
         }
     }
@@ -260,7 +252,7 @@ impl<T, S: Copy + PartialEq> OwnTag<T, S> {
             return Ok(row.clone());
         }
         let row = host.read(tag).map_err(OwnError::Here)?.ok_or(OwnError::Unknown)?;
-        // What another transaction handed out and rolled back.
+        // Another transaction may have handed out more, and rolled back.
         self.issued = self.issued.max(row.floor(host.floor(tag)));
         self.row = Some(row.clone());
         Ok(row)

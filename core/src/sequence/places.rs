@@ -7,7 +7,7 @@
 use crate::sequence::reservation::Floor;
 use crate::sequence::segment::{Period, Shelves};
 
-/// How many more places the hand looks at for one of a database with more of them than that of the one it has found.
+/// Number of further places that the hand looks at, for one of a database with more of them.
 const LOOK_ON: usize = 1_024;
 
 /// The hand holds others up: after so many places, one that was used will do.

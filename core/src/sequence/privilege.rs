@@ -38,7 +38,7 @@ impl Privilege {
     }
 }
 
-/// What a role wants to do with a tag.
+/// An action on a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// To take ids: `segment_nextval`.
@@ -72,7 +72,7 @@ impl Privileges {
     /// No privilege at all.
     pub const NONE: Self = Self(0);
 
-    /// What can be granted: all but [`Privilege::Owner`], which a tag is given to.
+    /// Those that can be granted: all but [`Privilege::Owner`].
     pub const GRANTABLE: Self =
         Self(Privilege::Usage.bit() | Privilege::Select.bit() | Privilege::Update.bit());
 

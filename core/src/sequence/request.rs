@@ -8,7 +8,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Answer {
@@ -74,7 +74,7 @@ impl Request {
         (asked > self.answered.load(Ordering::Acquire) >> ANSWER_BITS).then_some(asked)
     }
 
-    /// Answers all tickets up to this one. What the answer speaks of must be visible before.
+    /// Answers all tickets up to this one. The ids that it speaks of must be visible before.
     pub fn answer(&self, ticket: u64, answer: Answer) {
         // Never downwards: a worker that was slow to die does not undo its successor's answer.
         self.answered.fetch_max(ticket << ANSWER_BITS | answer as u64, Ordering::AcqRel);
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
     }
 
-    /// What a caller wanted whose request is over does not make a tag for others.
+    /// A caller whose request is over makes no tag for others.
     #[test]
     fn a_tag_is_made_for_who_wants_that_and_is_not_answered() {
         let request = Request::default();

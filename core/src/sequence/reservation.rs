@@ -15,11 +15,11 @@ use std::time::Duration;
 /// A tag's row, as it is when it is locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagRow {
-    /// What it says of its ids, in the period that is now.
+    /// The terms of its ids, in the present period.
     pub definition: Definition,
-    /// That period.
+    /// The present period.
     pub period: Period,
-    /// How numbers are written.
+    /// The format of numbers.
     pub format: String,
     /// Another random number after each write of the row: of two histories of it, as after a restore, no two states are
     /// taken for one.
@@ -28,7 +28,7 @@ pub struct TagRow {
     pub life: i64,
 }
 
-/// What the next reservation follows from, beside the row.
+/// The inputs of the next reservation, beside the row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// Ids that were left over when the server stopped: rather than new ones.
@@ -43,11 +43,11 @@ pub struct Wish {
     pub hungry: bool,
     /// The share of a segment, in percent, at which the next is fetched.
     pub prefetch: u8,
-    /// How far the server has handed out ids that the row does not know of.
+    /// The highest id that the server has handed out and that the row does not know of.
     pub floor: Option<Reached>,
-    /// How far it has received ids of this registry: a row that is behind this has been set back.
+    /// The highest id that it has received from this registry: a row that is behind this has been set back.
     pub received: Option<Reached>,
-    /// Which of several registries this one is; None where there is one.
+    /// The share of this one of several registries; None for the only one.
     pub share: Option<Share>,
     /// The most ids to reserve, of a tag that starts slowly. Registries of former versions don't know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,8 +58,8 @@ pub struct Wish {
     pub clock: Option<UnixMicros>,
 }
 
-/// How far a tag has come: the first day of the period, in days since 1970, and the highest id. 0 and the id where the
-/// tag is not dated.
+/// A tag's high-water mark: the first day of the period, in days since 1970, and the highest id. The day is 0 for a tag that is not
+/// dated.
 pub type Reached = (i32, i64);
 
 /// The highest id that a transaction gave out by itself, of a row whose change it may roll back.
@@ -74,13 +74,13 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Returns how far the tag has come by it.
+    /// The high-water mark by it.
     pub fn reached(&self) -> Reached {
         (self.day, self.id)
     }
 
-    /// Returns what is to be noted of this one and what is noted already. The life of this one is the one that the row
-    /// is in for all others: what was noted of another one is of no use any more.
+    /// The higher one of this and a former note. The row is in this one's life for all others: a note of another life is of no use
+    /// any more.
     #[must_use]
     pub fn beside(self, noted: Option<Self>) -> Self {
         let is_higher = |noted: &Self| noted.life == self.life && noted.reached() >= self.reached();
@@ -88,26 +88,17 @@ impl Floor {
     }
 }
 
-/// Which cluster wrote a row last, by its identifier, and on which timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Writer {
-    /// The cluster.
-    pub cluster: Option<i64>,
-    /// The timeline.
-    pub timeline: Option<i32>,
-}
-
-/// Returns whether a row may lag behind what a former primary has reserved: it was written on an earlier timeline than
-/// this cluster is on now. One of another cluster, as after an upgrade, was here from this one's first timeline on.
-pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
+/// Returns whether a row, written last by this cluster on this timeline, may lag behind what a former primary has reserved: it was
+/// written on an earlier timeline than the present one of `here`. One of another cluster, as after an upgrade, was here from this
+/// one's first timeline on.
+pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
     /// The one that a cluster begins with.
     const FIRST: i32 = 1;
-    let Some(written) = row.timeline else { return false };
-    let written = if row.cluster == Some(cluster) { written } else { FIRST };
-    written < timeline
+    let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
+    written.is_some_and(|written| written < here.1)
 }
 
-/// Ids of a tag that were reserved, and that no session got.
+/// A saved range: ids of a tag that were reserved, and that no session got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarryOver {
     /// The row's version after the last reservation.
@@ -136,7 +127,7 @@ impl CarryOver {
 /// own remainder, so that no two of them can serve the same id, even if neither is ever compared with the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Which one, from 0.
+    /// Its number, from 0.
     pub index: u32,
     /// Of how many: 2 or more.
     pub of: u32,
@@ -150,7 +141,7 @@ impl Share {
     }
 }
 
-/// What came of a wish.
+/// The outcome of a wish.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Ids, which may be handed out when the row is durable.
@@ -163,7 +154,7 @@ pub enum Outcome {
     Exhausted(Exhausted),
     /// The row must not be used.
     Unfit(Unfit),
-    /// What another server says of it makes no sense, and why. Never sent.
+    /// Another server's answer makes no sense; with the reason. Never sent.
     #[serde(skip)]
     Garbled(String),
 }
@@ -198,7 +189,7 @@ pub enum Unfit {
     },
     /// It is so far behind what the server says that it has handed out that no server can be.
     Floor {
-        /// How far the server says that it is.
+        /// The server's own high-water mark.
         floor: i64,
         /// The highest that the row knows of.
         max_id: i64,
@@ -212,11 +203,11 @@ pub enum Unfit {
     },
     /// Its ids are not those of this one of several registries.
     Share {
-        /// Which it is.
+        /// The share.
         share: Share,
-        /// From one id to the next, as it is.
+        /// The row's increment.
         increment: i64,
-        /// What ids leave, as it is.
+        /// The row's remainder.
         remainder: i64,
     },
 }
@@ -305,18 +296,18 @@ pub struct Reserved {
     pub supply: Supply,
     /// The pace that their number follows from.
     pub pace: Pace,
-    /// How many the row has left.
+    /// Number of ids that the row has left.
     pub left: u64,
     /// The row's largest id.
     pub max_value: i64,
     /// The row's version since.
     pub version: i64,
-    /// How numbers are written.
+    /// The format of numbers.
     pub format: String,
 }
 
 impl Reserved {
-    /// Returns how far the tag has come with these.
+    /// The tag's high-water mark with these.
     pub fn reached(&self) -> Reached {
         (self.supply.period.day, self.supply.range.last())
     }
@@ -362,8 +353,8 @@ impl Reserved {
 /// Time that an answer may take at the end of a period.
 const MIDNIGHT: Duration = Duration::from_mins(1);
 
-/// How far a period may lie from our clock, and how much longer than a year it may be: clocks differ, and
-/// days begin and end elsewhere than in Greenwich.
+/// The distance that a period may have from our clock, and its excess over a year: clocks differ, and days begin and end elsewhere
+/// than in Greenwich.
 const DAY: Duration = Duration::from_hours(24);
 
 /// Returns whether a dated period can be the present one.
@@ -405,7 +396,7 @@ impl TagRow {
         let bounds = definition.bounds();
         let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
         let carry_over = wish.carry_over.as_ref().and_then(|carry_over| carry_over.if_current(self));
-        // What is left may have been handed out where the row does not know all.
+        // A saved range may have been handed out if the row does not know all.
         let carry_over =
             carry_over.filter(|left| definition == self.definition && !self.may_be_out(left, wish.floor));
         let ids = wish.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
@@ -442,8 +433,7 @@ impl TagRow {
         Self::unfit_since(Some(self), wish.received?)
     }
 
-    /// Why a tag that was received this far must not be used any more, if it must not, given its row by now; None: it has
-    /// none.
+    /// The reason why a tag that was received this far must not be used any more, if any, given its row; None: it has none.
     pub fn unfit_since(row: Option<&Self>, (day, received): Reached) -> Option<Unfit> {
         let Some(Self { period, definition: Definition { max_id, .. }, .. }) = row else {
             return Some(Unfit::Dropped { received });

@@ -128,12 +128,12 @@ pub enum Miss {
     Gone,
 }
 
-/// What is in one buffer and not yet used.
+/// The unused part of one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shelf {
     /// All ids of the buffer.
     pub range: Range,
-    /// How many of them are used, from the front.
+    /// Number of used ids, from the front.
     pub used: u32,
     /// The period they count in.
     pub period: Period,
@@ -212,7 +212,7 @@ impl Segment {
             });
             let (generation, used, supply) = match found {
                 Ok(stock) => stock,
-                // What was read may be of a later range. Only a claim shows it; without one, look again.
+                // The range may be a later one by now. Only a claim shows it; without one, look again.
                 Err(miss) => match self.cursor.0.load(Ordering::Acquire) {
                     same if same == seen => return Err(miss),
                     moved => {

@@ -6,7 +6,7 @@ use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{Outcome, Reserved, Share, TagRow, Unfit, Wish};
 use crate::sequence::segment::Period;
 
-/// What to do about a row that another transaction has locked.
+/// The treatment of a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWait {
     /// Leave it.
@@ -15,7 +15,7 @@ pub enum LockWait {
     Wait,
 }
 
-/// What to do where there is no such tag.
+/// The treatment of an unknown tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
     /// Nothing.
@@ -27,7 +27,7 @@ pub enum Create {
 /// A row as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRow {
-    /// What it says of its ids.
+    /// The terms of its ids.
     pub definition: Definition,
     /// The period that is now, by the server's clock and the row's time zone; never one before the row's own.
     pub period: Period,
@@ -74,8 +74,7 @@ pub trait TagRows {
     fn new_version(&mut self) -> i64;
 }
 
-/// Reserves the next ids of a tag. What to wish for is asked when the row is locked: what others do under that
-/// lock is then known.
+/// Reserves the next ids of a tag. The wish is asked for when the row is locked: changes by others under that lock are known then.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,

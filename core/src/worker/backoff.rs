@@ -30,11 +30,11 @@ impl Backoff {
     }
 }
 
-/// When those are tried again that are in trouble, though nobody asks.
+/// The schedule by which those in trouble are tried again, though nobody asks.
 #[derive(Debug)]
 pub struct Retries<W> {
     backoff: Backoff,
-    /// When each was tried last, and the pause after that.
+    /// The last attempt of each, and the pause after it.
     tried: BTreeMap<W, (Duration, Duration)>,
 }
 

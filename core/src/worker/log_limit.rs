@@ -10,7 +10,7 @@ pub const AGAIN: Duration = Duration::from_mins(1);
 /// Number of different things that are remembered: no more than so many are said within [`AGAIN`].
 const KEPT: usize = 64;
 
-/// What was said lately. Plain data of fixed size, for shared memory; times are of any clock that only goes forward.
+/// The messages of late. Plain data of fixed size, for shared memory; times are of any clock that only goes forward.
 #[derive(Clone, Debug)]
 pub struct LogLimit([Option<Logged>; KEPT]);
 

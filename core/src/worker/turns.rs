@@ -1,5 +1,4 @@
-//! Turns: the waiting one that is served next, and the serving one that makes room, where there is more to be served than can
-//! be at once.
+//! Turns: the waiting one that is served next, and the serving one that makes room, if more wait than can be served at once.
 //!
 //! A *turn* is the time that one is served, a database by a worker. The one that has waited longest is next. One that is
 //! served and has nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with
@@ -19,14 +18,14 @@ pub const TURN: Duration = Duration::from_millis(100);
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 /// By how much later it is ended by force.
 pub const FORCE: Duration = Duration::from_secs(1);
-/// What no session waits for yet counts as asked for this much later.
+/// A request that no session waits for counts as this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
 /// The pause before one comes again that was served in vain.
 pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
 /// And of one that could not even be reached.
 pub const PAUSE_OUT_OF_REACH: Backoff = Backoff::new(PAUSE.first, Duration::from_secs(5));
 
-/// How soon one wants to be served.
+/// The urgency of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// A session waits for it.
@@ -35,7 +34,7 @@ pub enum Urgency {
     Ahead,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
     /// Something was served, or nothing was left to be.
@@ -48,7 +47,7 @@ pub enum TurnEnd {
     OutOfReach,
 }
 
-/// Which ones wait (`W`), and at which places (`S`) one is served. Times are of any clock that only goes forward.
+/// Those that wait (`W`), and the places (`S`) at which one is served. Times are of any clock that only goes forward.
 #[derive(Clone, Debug)]
 pub struct Turns<W, S> {
     waiting: BTreeMap<W, DatabaseWait>,
@@ -85,14 +84,14 @@ struct PastTurn {
     again: Duration,
 }
 
-/// What is to be done.
+/// The next steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnPlan<W, S> {
     /// Whose turn begins, in this order.
     pub begin: Vec<W>,
-    /// Which are to make room, and by when.
+    /// Those that are to make room, and by when.
     pub leave: Vec<(S, Duration)>,
-    /// Which were to and have not, and are to be ended.
+    /// Those that were to and have not, and are to be ended.
     pub end: Vec<S>,
     /// True if one goes on waiting for a place.
     pub short: bool,
@@ -189,7 +188,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         self.past.get(&one).is_some_and(|past| past.slow)
     }
 
-    /// When it may come again, if not yet.
+    /// The instant at which it may come again, if not yet.
     fn pause_of(&self, one: W, now: Duration) -> Option<Duration> {
         self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
     }
@@ -243,7 +242,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         };
         let turns = self.served.values().filter_map(of_turn);
         let pauses = self.waiting.keys().filter_map(|one| self.pause_of(*one, now));
-        // What is over already waits for another to leave.
+        // An overdue one already waits for another to leave.
         turns.chain(pauses).filter(|due| *due > now).min()
     }
 }

@@ -7,7 +7,7 @@ use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::reservation::{Floor, Reserved, Share, Writer, may_lag};
+use snowflake_ids_core::sequence::reservation::{Floor, Reserved, Share, may_lag};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::series::serial::Format;
@@ -56,12 +56,12 @@ impl Line {
     }
 
     fn stored(&self, cluster: i64, timeline: u32) -> StoredRow {
-        let writer = Writer { cluster: Some(self.cluster), timeline: i32::try_from(self.timeline).ok() };
+        let written = i32::try_from(self.timeline).ok();
         StoredRow {
             definition: self.definition,
             period: Period::FOREVER,
             is_over: false,
-            may_lag: may_lag(writer, cluster, i32::try_from(timeline).unwrap()),
+            may_lag: may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap())),
             format: Format::default_for(None).to_string(),
             version: self.version,
             life: 1,

@@ -7,20 +7,20 @@ use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::request::{Answer, Request};
-use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached, Reserved};
-use snowflake_ids_core::sequence::segment::Segment;
-use snowflake_ids_core::sequence::step::{Pace, SlowStart};
+use snowflake_ids_core::sequence::request::Answer;
+use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached};
+use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
+use snowflake_ids_core::sequence::step::SlowStart;
 use snowflake_ids_core::server::carry_over::{InUse, Name, rest};
 use snowflake_ids_core::server::carry_over_file::{self, CarryOverFile, CarryOvers};
-use snowflake_ids_core::worker::refill::{
-    Job, RefillHost, RefillSettings, RefillWorker, SharedMemory, TagSlot, Trouble,
-};
+use snowflake_ids_core::worker::refill::{Job, RefillHost, RefillSettings, RefillWorker, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// How long a worker stays without work.
@@ -60,31 +60,28 @@ pub struct Live {
     sessions: RefCell<Vec<Pid>>,
 }
 
-/// A tag's place. Times are milliseconds.
+/// A tag's slot.
 #[derive(Default)]
 pub struct Slot {
-    pub segment: Segment,
-    pub request: Request,
+    state: SlotState,
     woken: Cell<bool>,
-    now: Cell<u64>,
-    pace: Cell<Pace>,
-    reserved_at: Cell<Option<u64>>,
-    cut_short: Cell<bool>,
-    waited_at: Cell<Option<u64>>,
-    trouble: Cell<Option<Trouble>>,
-    registry: Cell<u32>,
-    slow_start: Cell<Option<SlowStart>>,
-    /// The row's version when its ids were reserved.
-    pub version: Cell<i64>,
+}
+
+impl Deref for Slot {
+    type Target = SlotState;
+
+    fn deref(&self) -> &SlotState {
+        &self.state
+    }
 }
 
 impl Slot {
     fn in_use(&self, database: u32, tag: &str) -> InUse {
         InUse {
             name: Name { database, source: SOURCE, tag: tag.as_bytes().to_vec() },
-            had_ids: self.reserved_at.get().is_some(),
+            had_ids: !self.is_unused(),
             left: rest(&self.segment.shelves()).map(|(range, period)| CarryOver {
-                version: self.version.get(),
+                version: self.version.load(Relaxed),
                 day: period.dated(),
                 range,
             }),
@@ -218,18 +215,14 @@ impl World {
         let tag = self.chance.below(TAGS.len());
         let Some(live) = self.nodes[node].live.clone() else { return false };
         self.vacate(&live, tag);
-        live.slots[tag].pace.set(Pace::default());
-        live.slots[tag].slow_start.set(Some(SlowStart::default()));
+        live.slots[tag].set_slow_start(Some(SlowStart::default()));
         true
     }
 
     /// Takes the place of a tag away, with what is in its buffers: callers look again.
     pub fn vacate(&mut self, live: &Live, tag: Tag) {
         let slot = &live.slots[tag];
-        slot.segment.hand_over(self.number());
-        if let Some(ticket) = slot.request.pending() {
-            slot.request.answer(ticket, Answer::Supplied);
-        }
+        slot.hand_over(self.number(), UnixMicros(0));
         live.sessions.borrow().iter().for_each(|pid| self.wake(*pid));
     }
 
@@ -256,7 +249,7 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
     let mut ticket = None;
     loop {
         if let Ok(taken) = slot.segment.take(slot.segment.incarnation(), want, &env.clock()) {
-            let version = slot.version.get();
+            let version = slot.version.load(Relaxed);
             env.with(|world| {
                 if taken.prefetch {
                     slot.request.ask();
@@ -274,7 +267,8 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
         let answered = ticket.and_then(|ticket| slot.request.answer_to(ticket));
         assert!(matches!(answered, None | Some(Answer::Supplied)), "{answered:?}");
         if ticket.is_none() || answered.is_some() {
-            slot.waited_at.set(Some(env.now()));
+            slot.begin_wait(true, uptime(env));
+            slot.wanted.store(1, Relaxed);
             ticket = Some(slot.request.ask_to_create());
         }
         env.with(|world| world.call_worker(node, live));
@@ -308,11 +302,18 @@ impl Clock for Host<'_> {
     }
 }
 
+/// Never the instant of the start, which stands for never.
+fn uptime(env: &Env<'_>) -> Duration {
+    Duration::from_millis(env.now() + 1)
+}
+
 impl SharedMemory for Host<'_> {
+    fn uptime(&self) -> Duration {
+        uptime(self.env)
+    }
+
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
         self.env.turn();
-        let now = self.env.now();
-        self.live.slots.iter().for_each(|slot| slot.now.set(now));
         let done = work();
         self.wake_sessions();
         done
@@ -333,11 +334,6 @@ impl<'e> RefillHost for Host<'e> {
         &self.database
     }
 
-    fn uptime(&self) -> Duration {
-        // Never the instant of the start, which stands for never.
-        Duration::from_millis(self.env.now() + 1)
-    }
-
     fn settings(&self) -> RefillSettings {
         RefillSettings {
             target: Duration::from_secs(5),
@@ -348,16 +344,10 @@ impl<'e> RefillHost for Host<'e> {
 
     fn jobs(&self) -> Vec<Job<'_, Slot>> {
         self.env.turn();
-        let now = self.env.now();
-        self.live
-            .slots
-            .iter()
-            .zip(TAGS)
-            .filter_map(|(slot, tag)| {
-                slot.now.set(now);
-                Job::new(slot, directory::Tag::new(tag.as_bytes()).unwrap(), SOURCE)
-            })
-            .collect()
+        let slots = self.live.slots.iter().zip(TAGS);
+        let job =
+            |(slot, tag): (_, &str)| Job::new(slot, directory::Tag::new(tag.as_bytes()).unwrap(), SOURCE);
+        slots.filter_map(job).collect()
     }
 
     fn has_registry_to_probe(&self) -> bool {
@@ -428,75 +418,19 @@ impl Host<'_> {
 }
 
 impl TagSlot for Slot {
-    fn segment(&self) -> &Segment {
-        &self.segment
-    }
-
-    fn request(&self) -> &Request {
-        &self.request
+    fn state(&self) -> &SlotState {
+        &self.state
     }
 
     fn wake(&self) {
         self.woken.set(true);
     }
 
-    fn pace(&self) -> Pace {
-        self.pace.get()
-    }
-
-    fn lasted(&self) -> Option<Duration> {
-        self.reserved_at.get().map(|at| Duration::from_millis(self.now.get().saturating_sub(at)))
-    }
-
-    fn was_cut_short(&self) -> bool {
-        self.cut_short.get()
-    }
-
-    fn waited_ago(&self) -> Option<Duration> {
-        self.waited_at.get().map(|at| Duration::from_millis(self.now.get().saturating_sub(at)))
-    }
-
     fn clear(&self) {
-        self.segment.clear();
-        self.cut_short.set(true);
+        self.state.clear();
     }
 
-    fn note_published(&self, reserved: &Reserved, _: Duration) {
-        self.cut_short.set(false);
-        self.pace.set(reserved.pace);
-        self.reserved_at.set(Some(self.now.get()));
-        self.version.set(reserved.version);
-    }
-
-    fn note_max_value(&self, _: i64) {}
-
-    fn wanted(&self) -> u32 {
-        1
-    }
-
-    fn slow_start(&self) -> Option<SlowStart> {
-        self.slow_start.get()
-    }
-
-    fn set_slow_start(&self, slow_start: Option<SlowStart>) {
-        self.slow_start.set(slow_start);
-    }
-
-    fn trouble(&self) -> Option<Trouble> {
-        self.trouble.get()
-    }
-
-    fn set_trouble(&self, trouble: Option<Trouble>) {
-        self.trouble.set(trouble);
-    }
-
-    fn registry(&self) -> u32 {
-        self.registry.get()
-    }
-
-    fn set_registry(&self, position: u32) {
-        self.registry.set(position);
-    }
+    fn set_format(&self, _: &str) {}
 }
 
 /// The carry-over file of a node, as a process has it; or as it is when there is none any more.

@@ -14,17 +14,17 @@ use std::time::Duration;
 /// Time after the last id for which the mark is kept ahead: a session that asks for one now and then does not have to wait
 /// for the disk.
 const WARM: Duration = Duration::from_mins(10);
-/// How soon it tries again where the state could not be written.
+/// The pause after the state could not be written.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What it remembers.
+/// The keeper of the high-water mark.
 #[derive(Default)]
 pub struct MarkKeeper {
     /// The generators' next positions and their marks when it last looked, each added up, and since when none of them has
     /// moved.
     seen: (u64, u64),
     moved: Duration,
-    /// What of the clock's steps the log has.
+    /// The clock's steps that the log has.
     steps_back: u64,
     steps_forward: u64,
     ahead: bool,
@@ -53,7 +53,7 @@ impl MarkKeeper {
             return None;
         }
         let due = self.note(issuer(shared).keep_ahead());
-        // What it has raised itself is no use of ids.
+        // Its own raise is no use of ids.
         self.seen.1 = sum(shared, Generator::limit);
         due.unwrap_or(Some(RETRY))
     }

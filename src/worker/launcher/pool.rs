@@ -8,10 +8,11 @@ use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::shared::registries;
 use crate::shared::segments::Segments;
-use crate::shared::slot::{Slot, Trouble};
+use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use snowflake_ids_core::registry::failover;
+use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::worker::backoff::Retries;
 use snowflake_ids_core::worker::turns::{TurnEnd, TurnPlan, Turns, Urgency};
@@ -19,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// How soon it tries again to start a refill worker where others than this extension use all of the server's workers.
+/// The pause before another attempt to start a refill worker, if others than this extension use all of the server's workers.
 const RETRY: Duration = Duration::from_millis(50);
-/// How soon it looks whether one that was started has reached its database.
+/// The interval of looking whether a started one has reached its database.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
 /// Returns the number of refill workers there may be, of the workers that the server can run. The launcher takes a
@@ -57,7 +58,7 @@ impl Pool {
     /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's place
     /// and come first. Gives the time until it should look again, None if whenever.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
-        self.see_off();
+        self.collect_ended();
         let waiting = self.waiting();
         let now = self.note(&waiting);
         let (places, given) = (places(), self.given().count());
@@ -73,7 +74,7 @@ impl Pool {
             short = true;
         }
         self.segments.crowded.store(short, Release);
-        self.tell(short);
+        self.note_obstacles(short);
         let arrives = self.given().any(|(_, worker_slot)| !worker_slot.station.is_manned());
         let due = due.map(|due| due.saturating_sub(uptime()));
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
@@ -86,8 +87,7 @@ impl Pool {
         let slots =
             directory.iter().filter_map(|(place, key)| Some((key.database, self.segments.slots.get(place)?)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
-        let in_trouble: Vec<_> =
-            slots.filter(|(_, slot)| slot.trouble.get().is_some_and(has_begun)).collect();
+        let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble().is_some_and(has_begun)).collect();
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)
@@ -99,7 +99,7 @@ impl Pool {
     }
 
     /// Takes the worker slots of refill workers back that have ended.
-    fn see_off(&mut self) {
+    fn collect_ended(&mut self) {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
         let all: Vec<usize> =
@@ -110,7 +110,7 @@ impl Pool {
                 self.note_end(worker_slot);
             }
         }
-        // What a former launcher started does not tell that it has ended.
+        // A worker that a former launcher started does not tell that it has ended.
         for (number, worker_slot) in self.given() {
             if !self.started.contains_key(&number) && !worker_slot.station.is_manned() {
                 worker_slot.free();
@@ -218,15 +218,15 @@ impl Pool {
     }
 
     /// Notes at the tags that wait why they do, so that sessions that wait in vain learn of it.
-    fn tell(&self, short: bool) {
+    fn note_obstacles(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;
         }
         for (database, slot) in self.asked() {
             if let Some(code) = self.out_of_reach.get(&database) {
-                slot.trouble.set(Trouble::OutOfReach(*code));
-            } else if short && slot.trouble.get().is_none() && !self.is_served(database) {
-                slot.trouble.set(Trouble::NoWorker);
+                slot.set_trouble(Trouble::OutOfReach(*code));
+            } else if short && slot.trouble().is_none() && !self.is_served(database) {
+                slot.set_trouble(Trouble::NoWorker);
             }
         }
     }

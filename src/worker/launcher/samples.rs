@@ -11,7 +11,7 @@ use snowflake_ids_core::report::history::{self, CounterReading};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// What it remembers.
+/// The reader.
 #[derive(Default)]
 pub struct Samples {
     /// Time at which it read last.
@@ -33,7 +33,7 @@ impl Samples {
     }
 }
 
-/// The counters as they stand. What is locked is shared with calls that look a tag up; a worker that publishes ids waits for the sum.
+/// The counters as they stand. The lock is shared with calls that look a tag up; a worker that publishes ids waits for the sum.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub struct RefillServer {
     /// The tags of all databases.
     pub segments: &'static Segments,
-    /// Where this process sits.
+    /// The worker slot of this process.
     pub worker_slot: &'static WorkerSlot,
     pub database: u32,
 }
@@ -43,6 +43,10 @@ impl Clock for RefillServer {
 }
 
 impl SharedMemory for RefillServer {
+    fn uptime(&self) -> Duration {
+        uptime()
+    }
+
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
         let _directory = self.segments.directory.write();
         work()
@@ -63,10 +67,6 @@ impl RefillHost for RefillServer {
 
     fn database(&self) -> &TablesHere {
         &TablesHere
-    }
-
-    fn uptime(&self) -> Duration {
-        uptime()
     }
 
     fn settings(&self) -> RefillSettings {

@@ -1,24 +1,24 @@
-//! The outside world of a refill worker, beside tables and registries.
+//! The outside world of a refill worker, beside registries: its process and its tables.
 
 use super::job::Job;
-use super::settings::RefillSettings;
-use super::slot::{SharedMemory, TagSlot};
-use super::tables::Database;
+use super::memory::{RefillSettings, SharedMemory};
+use crate::registry::link::Site;
+use crate::registry::wire;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{CarryOver, Reserved};
+use crate::sequence::reservation::{CarryOver, Reached, Reserved};
+use crate::sequence::slot::TagSlot;
+use crate::sequence::tag_rows::TagRows;
 use std::time::Duration;
 
 /// The worker's process, and the memory that it shares with sessions.
 pub trait RefillHost: SharedMemory {
-    /// What it knows of a tag's place.
+    /// A tag's slot.
     type Slot: TagSlot;
     /// The tables of its database.
     type Database: Database;
 
     /// Its database.
     fn database(&self) -> &Self::Database;
-    /// A clock that only goes forward.
-    fn uptime(&self) -> Duration;
     /// Returns what the settings say now.
     fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.
@@ -57,4 +57,66 @@ pub trait CarryOvers {
     /// Notes what was taken up of it, whatever becomes of the rows: durable when this returns true. Else nothing of it may be
     /// handed out.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
+}
+
+/// A database, to which a worker is connected.
+pub trait Database {
+    /// Its tables, within a transaction.
+    type Tables: Tables;
+
+    /// Runs a transaction with the rights of the tables' owner, and commits it durably; rolls it back if it fails.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
+    ) -> Result<T, TransactionError>;
+}
+
+/// The tables of the extension in a transaction. Each call is a statement.
+pub trait Tables: TagRows {
+    /// Returns which table of tags there is; None: the extension was dropped, and nothing else may be called.
+    fn source(&mut self) -> Option<u32>;
+    /// Returns whether the ids come from registries on other servers.
+    fn uses_registries(&mut self) -> Result<bool, Self::Error>;
+    /// Returns whether this server belongs to a cluster whose nodes share a registry: ids of its own tables are
+    /// others', too.
+    fn is_clustered(&mut self) -> Result<bool, Self::Error>;
+    /// Those registries, in their order.
+    fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
+    /// Returns whether this registry is one of them.
+    fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
+    /// Notes the timeline of a registry, where it is a later one.
+    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Self::Error>;
+    /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
+    /// registries are in use has the table locked against that.
+    fn lock_received(&mut self) -> Result<(), Self::Error>;
+    /// Returns how far ids of a tag were received from a registry; None where none were.
+    fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
+    /// Notes how far ids of a tag were received from a registry, unless that has come further meanwhile: a column was
+    /// attached. The received ids are not handed out then.
+    fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
+    /// A tag in letters that all servers know; None where it has others.
+    fn to_utf8(&mut self, tag: &Tag) -> Option<String>;
+}
+
+/// The high-water mark of ids that were received from a registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The period and the highest id.
+    pub reached: Reached,
+    /// The version of the registry's row since.
+    pub version: i64,
+}
+
+/// Reason why a transaction failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionError {
+    /// The SQLSTATE, as the server packs it.
+    pub code: i32,
+    /// The message, for the log.
+    pub message: String,
+    /// True if something was locked.
+    pub is_lock_timeout: bool,
 }

@@ -1,71 +1,79 @@
 //! A tag that wants ids.
 
-use super::settings::RefillSettings;
-use super::slot::{SharedMemory, TagSlot, Trouble};
-use super::tables::{Database, Tables, TransactionError};
+use super::memory::{RefillSettings, SharedMemory};
 use crate::clock::Clock;
 use crate::sequence::directory::Tag;
 use crate::sequence::request::Answer;
 use crate::sequence::reservation::{CarryOver, Outcome, Reached, Reserved, TagRow, Wish};
 use crate::sequence::segment::{Stamp, Supply};
+use crate::sequence::slot::{SlotState, TagSlot, Trouble};
 use crate::sequence::step::HUNGER;
-use crate::sequence::tag_rows;
 use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A tag that wants ids.
 pub struct Job<'s, S> {
-    /// Its place.
+    /// Its slot.
     pub slot: &'s S,
-    /// What it is called,
+    /// The tag.
     pub tag: Tag,
-    /// and the table of tags that it is in.
+    /// The table of tags that it is in.
     pub source: u32,
     /// Answers go to the callers that asked before this.
     ticket: u64,
-    /// The owner of the place when the tag was found there, and how often it had been cleared when the row was locked: a
-    /// place is cleared under that lock. What is reserved is published for this only.
+    /// The owner of the slot when the tag was found there, and the number of clearings when the row was locked: a slot is cleared under
+    /// that lock. Ids are published for this only.
     stamp: Cell<Stamp>,
+    /// Number of registries that have said that they don't know the tag, or have no more ids of it.
+    denials: Cell<usize>,
 }
 
 impl<'s, S: TagSlot> Job<'s, S> {
     /// The tag at a place, if a call asks for ids. With the directory locked, so that the place is the tag's.
     pub fn new(slot: &'s S, tag: Tag, source: u32) -> Option<Self> {
-        let ticket = slot.request().pending()?;
-        Some(Self { slot, tag, source, ticket, stamp: Cell::new(slot.segment().stamp()) })
+        let ticket = slot.state().request.pending()?;
+        let stamp = Cell::new(slot.state().segment.stamp());
+        Some(Self { slot, tag, source, ticket, stamp, denials: Cell::new(0) })
+    }
+
+    /// The state of its place.
+    pub fn state(&self) -> &'s SlotState {
+        self.slot.state()
     }
 
     /// Returns whether there is room in the buffers, or what they hold is out of date.
     pub fn needs_ids(&self, clock: &impl Clock) -> bool {
-        let shelves = self.slot.segment().shelves();
+        let shelves = self.state().segment.shelves();
         shelves.have_room() || shelves.is_over(clock)
     }
 
     /// Returns whether the tag is to be made where there is none.
     pub fn creates(&self) -> bool {
-        self.slot.request().creates()
+        self.state().request.creates()
     }
 
     /// Returns what to wish for. For the table of this database: called with the row locked.
     pub fn wish(
         &self,
+        memory: &impl SharedMemory,
         settings: RefillSettings,
         carry_over: Option<CarryOver>,
         floor: Option<Reached>,
     ) -> Wish {
-        let slot = self.slot;
+        let (slot, uptime) = (self.state(), memory.uptime());
         let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
         // As long as it should, where it says nothing of demand: the step stays what it is.
         let says_nothing = most.is_some() || slot.was_cut_short();
-        let lasted = slot.lasted().map(|lasted| if says_nothing { settings.target } else { lasted });
-        let clearings = slot.segment().stamp().clearings;
+        let lasted = slot.lasted(uptime).map(|lasted| if says_nothing { settings.target } else { lasted });
+        let clearings = slot.segment.stamp().clearings;
         self.stamp.set(Stamp { clearings, ..self.stamp.get() });
         Wish {
             carry_over,
             pace: slot.pace(),
             lasted,
             target: settings.target,
-            hungry: most.is_none() && slot.waited_ago().is_some_and(|ago| ago < HUNGER),
+            hungry: most.is_none() && slot.waited_ago(uptime).is_some_and(|ago| ago < HUNGER),
             prefetch: settings.prefetch,
             floor,
             received: None,
@@ -88,7 +96,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
 
     /// Answers the callers.
     pub fn answer(&self, answer: Answer) {
-        self.slot.request().answer(self.ticket, answer);
+        self.state().request.answer(self.ticket, answer);
         self.slot.wake();
     }
 
@@ -97,12 +105,16 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.answer(Answer::Supplied);
     }
 
-    /// Tells the callers that there are no ids.
-    pub fn deny(&self, denial: &Outcome) {
+    /// Takes an answer that there are no ids; tells the callers when it is the last one of so many registries.
+    pub fn deny(&self, denial: &Outcome, registries: usize) {
+        self.denials.set(self.denials.get() + 1);
+        if self.denials.get() < registries {
+            return;
+        }
         match denial {
             Outcome::Exhausted(exhausted) => {
                 if self.is_current() {
-                    self.slot.note_max_value(exhausted.max_value);
+                    self.state().max_value.store(exhausted.max_value, Relaxed);
                 }
                 self.answer(Answer::Exhausted);
             }
@@ -113,14 +125,14 @@ impl<'s, S: TagSlot> Job<'s, S> {
     /// Puts reserved ids into the buffers, unless the place is another tag's by now or was cleared meanwhile.
     pub fn put_out(&self, memory: &impl SharedMemory, reserved: &Reserved, took: Duration) -> bool {
         memory.with_directory_locked(|| {
-            let (slot, segment) = (self.slot, self.slot.segment());
+            let (slot, segment) = (self.state(), &self.state().segment);
             let Supply { range, period, prefetch_at } = reserved.supply;
             let mut stamp = self.stamp.get();
-            // What is left of a day that is over belongs to that day; or to this one, where another server's clock is behind.
+            // Ids of a day that is over belong to that day; or to this one, if another server's clock is behind.
             let shelves = segment.shelves();
             let stale = shelves.days().any(|day| day != period.day) || shelves.is_over(memory);
             if stamp == segment.stamp() && stale {
-                slot.clear();
+                self.slot.clear();
                 stamp = segment.stamp();
             }
             let slow_start =
@@ -132,21 +144,21 @@ impl<'s, S: TagSlot> Job<'s, S> {
             }
             memory.clear_floor(self.source, &self.tag, Some((period.day, range.last())));
             slot.set_slow_start(slow_start);
-            slot.set_trouble(None);
-            slot.note_published(reserved, took);
+            self.slot.set_format(&reserved.format);
+            slot.note_published(reserved, took, memory.uptime());
             true
         })
     }
 
     /// Returns whether the place is the tag's still.
     fn is_current(&self) -> bool {
-        self.slot.segment().incarnation() == self.stamp.get().incarnation
+        self.state().segment.incarnation() == self.stamp.get().incarnation
     }
 
     /// Notes why there are no ids, where the place is the tag's still.
     pub fn note_trouble(&self, trouble: Trouble) {
         if self.is_current() {
-            self.slot.set_trouble(Some(trouble));
+            self.state().set_trouble(trouble);
         }
     }
 
@@ -157,43 +169,23 @@ impl<'s, S: TagSlot> Job<'s, S> {
 
     /// Returns whether it was locked the last time.
     pub fn was_locked(&self) -> bool {
-        self.slot.trouble() == Some(Trouble::RowLocked)
-    }
-
-    /// Notes that a transaction failed; whether because something was locked.
-    pub fn note_failure(&self, failure: &TransactionError) -> bool {
-        if failure.is_lock_timeout {
-            self.note_locked();
-        } else {
-            self.note_trouble(Trouble::Failed(failure.code));
-        }
-        failure.is_lock_timeout
+        self.state().trouble() == Some(Trouble::RowLocked)
     }
 
     /// Returns whether the callers have an answer.
     pub fn is_answered(&self) -> bool {
-        self.slot.request().answer_to(self.ticket).is_some()
+        self.state().request.answer_to(self.ticket).is_some()
     }
 
-    /// Has calls that still wait ask again. What none waits for yet stays asked.
+    /// Has calls that still wait ask again. A request that none waits for stays.
     pub fn defer(&self) {
-        if !self.is_answered() && self.slot.segment().shelves().left() == 0 {
+        if !self.is_answered() && self.state().segment.shelves().left() == 0 {
             self.supplied();
         }
     }
 
     /// Returns whether a transaction failed the last time.
     pub fn has_failed(&self) -> bool {
-        matches!(self.slot.trouble(), Some(Trouble::Failed(_)))
-    }
-
-    /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do. Whose the
-    /// place is by now does not matter: the row's version tells whether it is as the reservation left it.
-    pub fn give_back(&self, database: &impl Database, reserved: &Reserved) {
-        let given = database.transaction(|tables| match tables.source() {
-            Some(source) if source == self.source => tag_rows::give_back(tables, &self.tag, reserved),
-            _ => Ok(()),
-        });
-        drop(given);
+        matches!(self.state().trouble(), Some(Trouble::Failed(_)))
     }
 }

@@ -1,0 +1,235 @@
+//! Serving tags from a registry: this database's table of tags is one, other servers have the others.
+
+use super::host::{CarryOvers, Database, RefillHost, Tables, TransactionError};
+use super::job::Job;
+use crate::guard::{Guard, holds};
+use crate::registry::error::RegistryError;
+use crate::sequence::request::Answer;
+use crate::sequence::reservation::{Outcome, Reserved};
+use crate::sequence::slot::Trouble;
+use crate::sequence::tag_rows::{LockWait, TagRows};
+use std::cell::Cell;
+use std::time::Duration;
+
+/// Reason why a registry reserved nothing.
+pub enum RefillError {
+    /// It gave no response.
+    Away(RegistryError),
+    /// A transaction on this database's table of tags failed.
+    Here(TransactionError),
+    /// A transaction for what another server gave, or was to give, failed here.
+    Unnoted(TransactionError),
+    /// The ids come from other servers.
+    Elsewhere,
+    /// They should, and it is not known from which.
+    Unregistered,
+    /// It is not asked again so soon.
+    Paused,
+}
+
+impl RefillError {
+    /// Returns whether it may be one tag that cannot be served, and not the registry.
+    fn is_of_tag(&self) -> bool {
+        match self {
+            Self::Away(error) => error.is_of_tag(),
+            // A table is locked.
+            Self::Here(failed) => !failed.is_lock_timeout,
+            _ => false,
+        }
+    }
+}
+
+/// A registry of tags.
+pub trait TagRegistry<S> {
+    /// The most tags of a request.
+    const MOST: usize;
+
+    /// Returns the number of registries that serve the same tags.
+    fn count(&self) -> usize;
+    /// Returns whether to wait for one of so many rows that were locked in this round, among so many tags in all.
+    fn waits(&self, locked: usize, tags: usize) -> bool;
+    /// Reserves ids of all these tags. The outcomes are in their order; None stands for a tag whose table is gone.
+    ///
+    /// # Errors
+    /// Nothing may be handed out.
+    fn reserve(&mut self, jobs: &[&Job<'_, S>], wait: LockWait) -> Result<Vec<Option<Outcome>>, RefillError>;
+    /// Gives ids back that were not published, where that takes no other request. Else they are a gap.
+    fn give_back(&self, _job: &Job<'_, S>, _reserved: &Reserved) {}
+}
+
+/// The parts of a refill worker that serve from any registry.
+pub struct Refill<'h, H, C> {
+    pub host: &'h H,
+    pub carry_over: C,
+    /// Rows that are locked are waited for in turns.
+    pub turn: Cell<usize>,
+}
+
+/// Jobs, as they are passed from one registry to the next.
+pub type Jobs<'j, 'h, H> = Vec<&'j Job<'h, <H as RefillHost>::Slot>>;
+
+impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
+    /// Serves jobs from one registry, which waits for no row that is locked: but for one that was locked the last time, too, in a
+    /// request of its own. Another one is waited for in each round, as all others wait meanwhile. Returns the jobs without an answer.
+    pub fn serve<'j, R: TagRegistry<H::Slot>>(
+        &self,
+        registry: &mut R,
+        jobs: &[&'j Job<'h, H::Slot>],
+    ) -> Jobs<'j, 'h, H> {
+        let were_locked: Jobs<'j, 'h, H> = jobs.iter().copied().filter(|job| job.was_locked()).collect();
+        let waits = registry.waits(were_locked.len(), jobs.len());
+        // One that cannot be served must not take the others with it: not twice.
+        let (failed, sound): (Jobs<'j, 'h, H>, Jobs<'j, 'h, H>) =
+            jobs.iter().partition(|job| job.has_failed());
+        let (mut left, serves) = self.ask_each(registry, sound.chunks(R::MOST).chain(failed.chunks(1)));
+        if serves
+            && waits
+            && let Some(job) = self.turn_of(&were_locked)
+        {
+            left.retain(|other| !std::ptr::eq(*other, job));
+            left.extend(self.ask(registry, &[job], LockWait::Wait).0);
+        }
+        left
+    }
+
+    /// One of these that are locked still, if any: another one each time.
+    fn turn_of<'j>(&self, were_locked: &[&'j Job<'h, H::Slot>]) -> Option<&'j Job<'h, H::Slot>> {
+        let locked: Jobs<'j, 'h, H> =
+            were_locked.iter().copied().filter(|job| job.was_locked() && !job.is_answered()).collect();
+        let turn = self.turn.replace(self.turn.get().wrapping_add(1));
+        locked.get(turn.checked_rem(locked.len())?).copied()
+    }
+
+    /// Sends one request after the other until the registry can serve none. Returns the jobs without an answer, and whether
+    /// it serves others.
+    fn ask_each<'a, 'j: 'a, R: TagRegistry<H::Slot>>(
+        &self,
+        registry: &mut R,
+        requests: impl Iterator<Item = &'a [&'j Job<'h, H::Slot>]>,
+    ) -> (Jobs<'j, 'h, H>, bool)
+    where
+        'h: 'a,
+        H::Slot: 'a,
+    {
+        let (mut left, mut serves) = (Vec::new(), true);
+        for request in requests {
+            if serves {
+                let (unanswered, goes_on) = self.ask(registry, request, LockWait::Skip);
+                left.extend(unanswered);
+                serves = goes_on;
+            } else {
+                left.extend(request);
+            }
+        }
+        (left, serves)
+    }
+
+    fn ask<'j, R: TagRegistry<H::Slot>>(
+        &self,
+        registry: &mut R,
+        jobs: &[&'j Job<'h, H::Slot>],
+        wait: LockWait,
+    ) -> (Jobs<'j, 'h, H>, bool) {
+        if self.host.is_overdue() {
+            return (jobs.to_vec(), false);
+        }
+        let started = self.host.uptime();
+        let mut serves = true;
+        match registry.reserve(jobs, wait) {
+            Ok(outcomes) if self.note_taken_up(jobs, &outcomes) => {
+                let took = self.host.uptime().saturating_sub(started);
+                for (job, outcome) in jobs.iter().zip(outcomes) {
+                    self.take_up(registry, job, outcome, took);
+                }
+            }
+            // The reserved ids are a gap.
+            Ok(_) => serves = false,
+            // One that cannot be served must not take the others with it.
+            Err(failure) if failure.is_of_tag() && jobs.len() > 1 => {
+                return self.ask_each(registry, jobs.chunks(1));
+            }
+            Err(failure) => {
+                for job in jobs {
+                    self.note(&failure, job);
+                }
+                serves = failure.is_of_tag();
+            }
+        }
+        (jobs.iter().copied().filter(|job| !job.is_answered()).collect(), serves)
+    }
+
+    /// Notes durably which saved ranges were taken up; false: none of what was reserved may be handed out.
+    fn note_taken_up(&self, jobs: &[&Job<'h, H::Slot>], outcomes: &[Option<Outcome>]) -> bool {
+        let reserved = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| match outcome {
+            Some(Outcome::Reserved(reserved)) => Some((job.source, &job.tag, reserved)),
+            _ => None,
+        });
+        !holds(Guard::NotedFirst) || self.carry_over.take_up(reserved)
+    }
+
+    /// Publishes what was reserved, and answers the callers.
+    fn take_up<R: TagRegistry<H::Slot>>(
+        &self,
+        registry: &R,
+        job: &Job<'h, H::Slot>,
+        outcome: Option<Outcome>,
+        took: Duration,
+    ) {
+        match outcome {
+            None => {
+                self.host.leave_table(job.source);
+                job.answer(Answer::NoTable);
+            }
+            Some(Outcome::Reserved(reserved)) => {
+                if !job.put_out(self.host, &reserved, took) {
+                    registry.give_back(job, &reserved);
+                }
+                job.supplied();
+            }
+            Some(Outcome::Locked) => job.note_locked(),
+            Some(denial @ (Outcome::Unknown | Outcome::Exhausted(_))) => {
+                job.deny(&denial, registry.count());
+            }
+            Some(Outcome::Unfit(_) | Outcome::Garbled(_)) => {}
+        }
+    }
+
+    /// Notes why a job could not be done.
+    pub fn note(&self, failure: &RefillError, job: &Job<'h, H::Slot>) {
+        let failed = |code, what: &str, why: &str| {
+            self.host.say_once(format!("snowflake_ids could not {what}: {why}"));
+            Trouble::Failed(code)
+        };
+        let trouble = match failure {
+            RefillError::Away(error) if error.is_conflict() => Trouble::RowLocked,
+            RefillError::Away(error) => match error.sqlstate().filter(|_| error.is_of_tag()) {
+                Some(code) => failed(code, "reserve ids of a registry", &error.to_string()),
+                None => Trouble::Registry,
+            },
+            RefillError::Here(error) | RefillError::Unnoted(error) if error.is_lock_timeout => {
+                Trouble::RowLocked
+            }
+            RefillError::Here(error) => failed(error.code, "reserve ids", &error.message),
+            RefillError::Unnoted(error) => failed(error.code, "note ids that it received", &error.message),
+            RefillError::Unregistered => return job.answer(Answer::NoRegistry),
+            RefillError::Elsewhere | RefillError::Paused => return,
+        };
+        job.note_trouble(trouble);
+    }
+
+    /// Runs a transaction for what other servers give.
+    pub fn transaction<T>(
+        &self,
+        work: impl FnOnce(
+            &mut <H::Database as Database>::Tables,
+        ) -> Result<T, <<H::Database as Database>::Tables as TagRows>::Error>,
+    ) -> Result<T, RefillError> {
+        let there = |tables: &mut <H::Database as Database>::Tables| match tables.source() {
+            Some(_) => work(tables).map(Some),
+            None => Ok(None),
+        };
+        let done = self.host.database().transaction(there).map_err(RefillError::Unnoted)?;
+        let gone = || RefillError::Away(RegistryError::NoServer("the extension was dropped".to_owned()));
+        done.ok_or_else(gone)
+    }
+}

@@ -1,11 +1,5 @@
 //! Named generators: what this session knows of each. [`look_up`] gives what a name stands for; it is kept until the server tells
 //! that the table has changed.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`error`] | why a named generator gave no id |
-
-pub mod error;
 
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;

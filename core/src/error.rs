@@ -81,12 +81,11 @@ pub trait Explain: Display {
 }
 
 /// What keeps this server from generating ids, whatever the call; with the name of the function that was called.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum NotReadyError {
-    /// The library was not loaded at server start.
     #[error("snowflake_ids must be loaded via shared_preload_libraries")]
     NotPreloaded(&'static str),
-    /// A standby, or a server still replaying its log.
     #[error("cannot execute {0}() during recovery")]
     InRecovery(&'static str),
 }

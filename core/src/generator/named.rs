@@ -132,37 +132,26 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamedError {
-    /// There is no row of this name.
     #[error("generator \"{name}\" does not exist")]
     Unknown { name: String },
-    /// A name without a character.
     #[error("generator name must not be empty")]
     NoName,
-    /// A name with too many.
     #[error("generator name is too long")]
     LongName { bytes: usize },
-    /// A name that would break lines.
     #[error("generator name has a control character in it")]
     ControlName,
-    /// A name that functions which take a layout would take for one.
     #[error("generator name \"{name}\" says a layout")]
     Layoutlike { name: String, layout: Box<Layout> },
-    /// Its layout is none.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// One of two that say nothing without each other.
     #[error("modulus and remainder must be given together")]
     Half { has_modulus: bool },
-    /// More parts than a tick has ids, or none.
     #[error("modulus {modulus} is out of range")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
-    /// A part that there is not.
     #[error("remainder {remainder} is out of range")]
     Remainder { remainder: i32, modulus: i64 },
-    /// A word that says no start.
     #[error("unrecognized value for sequence_start: \"{text}\"")]
     Start { text: String },
-    /// No number of ids that a session may take at once.
     #[error("cache {cache} is out of range")]
     Cache { cache: i32 },
 }

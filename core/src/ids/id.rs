@@ -46,19 +46,14 @@ pub struct Decoded {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// A negative id: no layout uses the sign.
     #[error("id {id} is negative")]
     Negative { id: i64 },
-    /// An id with more bits than the layout.
     #[error("id {id} has bits beyond layout \"{layout}\"")]
     Foreign { id: i64, layout: Layout },
-    /// A field's value beyond its width.
     #[error("{field} {value} is out of range for layout \"{layout}\"")]
     Field { field: Field, value: i64, layout: Layout },
-    /// A length of time that is no positive, whole number of ticks, or longer than all of them.
     #[error("interval {} is not a whole number of ticks of layout \"{layout}\"", seconds(*micros))]
     Span { micros: i64, layout: Layout },
-    /// An instant outside the layout.
     #[error(transparent)]
     Tick(#[from] TickError),
 }

@@ -209,16 +209,12 @@ impl FromStr for Shard {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardError {
-    /// Text that is not two numbers.
     #[error("shard \"{text}\" is not valid")]
     Syntax { text: String },
-    /// No shard, or too many.
     #[error("modulus {0} is out of range")]
     Modulus(i64),
-    /// There is no such shard.
     #[error("remainder {remainder} is out of range")]
     Remainder { modulus: i64, remainder: i64 },
-    /// A tick of the layout holds fewer ids than there are shards.
     #[error("modulus {modulus} is more than the layout's sequence has room for")]
     Room { modulus: u64, room: u64 },
 }

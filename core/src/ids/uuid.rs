@@ -44,13 +44,10 @@ pub struct Uuid(pub u128);
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {
-    /// One of another version or variant.
     #[error("uuid {uuid} is not of version 7")]
     OtherVersion { uuid: Uuid },
-    /// One that no node of this layout makes.
     #[error("uuid {uuid} was not made with layout \"{layout}\"")]
     Foreign { uuid: Uuid, layout: Layout },
-    /// An instant that 48 bits of milliseconds do not hold.
     #[error("the time of version 7 of UUIDs is used up")]
     TooLate,
 }

@@ -8,39 +8,31 @@
 //! The server implements them over what Postgres and the system have, the simulation in memory; each call may be the last
 //! before a crash.
 
-mod clock;
-mod counter;
-mod counts;
-mod durable;
 mod error;
-mod highest;
-pub mod host;
+mod host;
 mod issuing;
-mod obstacle;
 mod place;
 mod repair;
 mod seat;
 mod shared;
-mod term;
 
 pub use crate::server::state::MAX_PLACES;
-pub use counts::Counts;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
 pub use issuing::{Issuer, Issuing};
 pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Accepted, Compared, Renewed};
-pub use shared::Shared;
+pub use shared::{Counts, Shared};
 
 use crate::clock::UnixMicros;
+use crate::generator::drift::GeneratorError;
+use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::server::state::{Here, State};
-use counter::Counter;
-use issuing::By;
+use crate::server::state::{Here, Marks, State};
+use issuing::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use term::{Step, end, first};
 
 /// Time by which the mark is raised beyond `reserve`, and before it is met: enough for the launcher to wake up and the disk to
 /// take it.
@@ -48,39 +40,6 @@ pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The least time between two looks at the mark.
 const BREATH: Duration = Duration::from_millis(20);
-
-/// The durable state of an issuer, for processes that change it for reasons of their own.
-pub trait IssuerState {
-    /// Changes the state, durably, under the state lock. A term of a node that is not to issue any more is ended.
-    ///
-    /// # Errors
-    /// [`IssuerError`], and nothing was changed.
-    fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError>;
-    /// The wall clock, or the time by the anchor where it has jumped too far ahead.
-    fn believed_now(&self) -> UnixMicros;
-    /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
-    fn compare(&mut self, registry: UnixMicros) -> Compared;
-    /// Returns what all processes of the server share.
-    fn shared(&self) -> &Shared;
-}
-
-impl<H: Host> IssuerState for Issuer<'_, H> {
-    fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
-        Self::change(self, change)
-    }
-
-    fn believed_now(&self) -> UnixMicros {
-        Self::believed_now(self)
-    }
-
-    fn compare(&mut self, registry: UnixMicros) -> Compared {
-        Self::compare(self, registry)
-    }
-
-    fn shared(&self) -> &Shared {
-        self.shared
-    }
-}
 
 impl<H: Host> Issuer<'_, H> {
     /// Sees to it that the next call finds something to take: raises the mark, or begins a term. For a session that
@@ -111,7 +70,7 @@ impl<H: Host> Issuer<'_, H> {
             return Ok(());
         }
         let mut state = self.open(issuing)?;
-        self.advance(issuing, &mut state, Some(&counter), By::Caller)
+        self.advance(issuing, &mut state, Some(&counter))
     }
 
     /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
@@ -129,7 +88,7 @@ impl<H: Host> Issuer<'_, H> {
         let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
         if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
-            self.advance(&mut issuing, &mut state, None, By::Launcher)?;
+            self.advance(&mut issuing, &mut state, None)?;
         }
         // Not far enough where the expiry of a lease is near.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
@@ -146,9 +105,9 @@ impl<H: Host> Issuer<'_, H> {
     /// log before a session needs an id. Writes the first one, by which copies of this server are known.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
-        let is_first = self.read()?.is_none();
         let mut state = self.open(&mut issuing)?;
-        if is_first {
+        // It was read from no file.
+        if state.home.file.is_none() {
             self.believe(&mut state);
             self.write(&state)?;
             self.publish(&state);
@@ -198,7 +157,7 @@ impl<H: Host> Issuer<'_, H> {
         }
         end(&mut issuing, &mut state, &counter);
         state.switch_rollback(&counter.layout, at);
-        self.advance(&mut issuing, &mut state, Some(&counter), By::Caller)?;
+        self.advance(&mut issuing, &mut state, Some(&counter))?;
         self.shared.counts.switches.fetch_add(1, Relaxed);
         Ok(true)
     }
@@ -253,7 +212,6 @@ impl<H: Host> Issuer<'_, H> {
         issuing: &mut Issuing,
         state: &mut State,
         wanted: Option<&Counter<'_>>,
-        by: By,
     ) -> Result<(), IssuerError> {
         let at = self.believe(state);
         let mut steps = Vec::new();
@@ -279,7 +237,7 @@ impl<H: Host> Issuer<'_, H> {
             *issuing.node_at_mut(step.counter.place) = Some(step.node);
         }
         if reserved {
-            if by == By::Caller {
+            if wanted.is_some() {
                 self.shared.counts.by_callers.fetch_add(1, Relaxed);
             }
             self.publish(state);
@@ -344,12 +302,57 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    fn layout(&self) -> &Layout {
-        &self.shared.layout
+    /// The position below which all ids of a layout are that this server gave or reserved, as whichever node.
+    ///
+    /// # Errors
+    /// [`IssuerError`]: the state cannot be read.
+    pub fn highest_in(&self, layout: &Layout) -> Result<Position, IssuerError> {
+        let state = self.open(&mut self.host.lock())?;
+        let unknown = || layout.position_from(state.others.floor);
+        Ok(state.marks_of(layout).map_or_else(unknown, Marks::highest))
     }
 
-    /// The position below which sessions may take of the server's own layout; 0 while no node issues.
-    fn limit(&self) -> Position {
-        self.shared.generator.limit()
+    /// Returns what keeps ids from being issued, in a few words, as far as that is known without trying; None where
+    /// nothing does.
+    pub fn obstacle(&self) -> Option<String> {
+        self.obstacle_in(&self.shared.layout, &self.shared.generator)
+    }
+
+    /// The same in any layout, and what hands out its positions; that of the server's own where it has none yet.
+    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
+        let (counts, is_own) = (&self.shared.counts, layout == &self.shared.layout);
+        match self.next_position() {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if counts.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
+            Ok(_) if counts.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
+                Some("the lease of the worker id has ended".into())
+            }
+            Ok(next) if is_own => self.out_of_time(layout, next),
+            Ok(_) if std::ptr::eq(generator, &raw const self.shared.generator) => {
+                self.out_of_time(layout, Position::ZERO)
+            }
+            Ok(_) => self.out_of_time(layout, generator.next()),
+        }
+    }
+
+    /// Returns what of the clock keeps a position from being issued.
+    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
+        let now = self.believed_now();
+        if let Err(error) = layout.tick(now) {
+            return Some(GeneratorError::from(error).to_string());
+        }
+        let too_far = next >= self.host.settings().rules.drift_end(layout, now);
+        too_far.then(|| "ids are further ahead of the clock than max_drift".into())
+    }
+
+    /// The position that would be issued next; 0 where no node issues.
+    fn next_position(&self) -> Result<Position, IssuerError> {
+        let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
+        let open = |(state, file): (State, _)| state.open(&here.with_file(file));
+        let state = self.read()?.map(open).transpose()?;
+        if self.shared.generator.limit() > Position::ZERO {
+            return Ok(self.shared.generator.next());
+        }
+        Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or_default())
     }
 }

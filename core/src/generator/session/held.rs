@@ -1,18 +1,16 @@
 //! Ids that a session took and has not handed out.
 
-use super::error::SessionError;
 use super::take::take_fitting;
-use super::wait::{Believed, Caller, Waited, wait_and_take};
 use crate::clock::Clock;
 use crate::generator::block::Block;
 use crate::generator::drift::GeneratorError;
-use crate::generator::rules::{Rules, SequenceStart};
+use crate::generator::rules::Rules;
 use crate::generator::snowflake::Taken;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::{Issued, NodeBits};
 use crate::ids::shard::Shard;
-use crate::server::issuer::{Issuer, Seat, Seated, Source};
+use crate::server::issuer::Source;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -106,23 +104,6 @@ impl Session {
         self.block.renew(era, |position| source.generator().allows(source.layout(), rules, clock, position))
     }
 
-    /// The next position, however long that takes: for a call that [`Session::refill`] refused, or that has no seat yet. Gives
-    /// the seat, too.
-    ///
-    /// # Errors
-    /// [`SessionError`].
-    #[cold]
-    pub fn wait_and_refill<H: Caller>(
-        &self,
-        issuer: &Issuer<'_, H>,
-        layout: &Layout,
-        start: Option<SequenceStart>,
-        take: impl Fn(&Seated<'_>, &Rules, &Believed<'_, H>) -> Result<Taken, GeneratorError>,
-    ) -> Result<(Issued, Seat), SessionError> {
-        let Waited { taken, era, seat } = wait_and_take(issuer, layout, start, take)?;
-        Ok((self.keep(taken, era), seat))
-    }
-
     /// As [`Session::pop`], of ids of one shard. What the session holds may be of another one, or of all: each id is looked
     /// at as it is handed out.
     #[inline]
@@ -176,7 +157,7 @@ impl Session {
 
     /// Keeps all of what was taken but its first position, which is handed out.
     #[inline]
-    fn keep(&self, mut taken: Taken, era: u64) -> Issued {
+    pub fn keep(&self, mut taken: Taken, era: u64) -> Issued {
         let position = taken.positions.take_first();
         self.block.fill(taken, era);
         Issued { position, node_bits: taken.node_bits }

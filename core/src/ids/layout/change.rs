@@ -142,10 +142,8 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
-    /// Ids of the new layout would be among those of the old one.
     #[error("ids of layout \"{new}\" would not be above those of \"{old}\" now")]
     Overlap { old: String, new: String, above_from: UnixMicros },
-    /// They never are above them.
     #[error("ids of layout \"{new}\" are never above those of \"{old}\"")]
     Never { old: String, new: String },
 }

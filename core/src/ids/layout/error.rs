@@ -9,22 +9,16 @@ use crate::error::{Explain, Kind};
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// A width outside its range.
     #[error("{field} width {width} is out of range")]
     Width { field: Field, width: u32, min: u8, max: u8 },
-    /// More than 63 bits in all.
     #[error("ticks, datacenter, worker, rollback and sequence add up to {sum} bits")]
     Sum { sum: u32 },
-    /// A unit that neither divides a second nor is whole seconds.
     #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
     Unit { unit: String },
-    /// An epoch that is not an instant to the millisecond, or out of range.
     #[error("epoch \"{epoch}\" is not a valid instant")]
     Epoch { epoch: String, reason: &'static str },
-    /// The last tick lies after the last instant that 64-bit microseconds can say.
     #[error("ticks width {ticks} reaches beyond the year 294246")]
     TooLong { ticks: u8 },
-    /// Text that does not have the form of a layout.
     #[error("layout \"{text}\" is not valid")]
     Syntax { text: String, reason: String },
 }
@@ -70,10 +64,8 @@ impl Explain for LayoutError {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TickError {
-    /// Before tick 0.
     #[error("{at} is before the epoch of the layout")]
     BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
-    /// After the last tick.
     #[error("{at} is after the last tick of the layout")]
     AfterLast { at: UnixMicros, last: UnixMicros },
 }

@@ -1,16 +1,14 @@
 //! Decisions that an operator, or the clock of a registry, makes for the server.
 
-use super::counter::Counter;
-use super::durable::Stored;
 use super::error::IssuerError;
 use super::host::Host;
-use super::issuing::{By, Issuer, Issuing};
+use super::issuing::{Counter, Issuer, Issuing};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::registry::lease::{Skew, check_clock};
-use crate::server::state::{State, StateError};
+use crate::server::state::{Birth, State, StateError};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What came of comparing the clock with a registry's.
@@ -56,10 +54,10 @@ impl<H: Host> Issuer<'_, H> {
     /// could have been issued up to now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
-        let layout = self.layout();
+        let layout = &self.shared.layout;
         let here = self.here(&issuing)?;
         let (here, former) = match self.former()? {
-            Some(Stored { state, file }) => (here.with_file(file), Some(state)),
+            Some((state, file)) => (here.with_file(file), Some(state)),
             None => (here, None),
         };
         // Before anything can fail: a generator that is closed has no node.
@@ -90,8 +88,12 @@ impl<H: Host> Issuer<'_, H> {
         if let Some(former) = former.filter(|former| above.is_none() && former.is_of_cluster(&here)) {
             state.others.raise_floors(former.others.floor);
         }
-        for other in former.map_or_else(Vec::new, |former| former.layouts_beside(&here)) {
-            state.begin_above(&other, begin(&other));
+        for (other, _) in
+            former.filter(|former| former.is_of_cluster(&here)).iter().flat_map(|former| former.tables())
+        {
+            if *other != here.layout {
+                state.begin_above(other, begin(other));
+            }
         }
         // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
         issuing.gone.into_iter().for_each(|gone| state.others.raise_floors(gone));
@@ -117,7 +119,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
-    fn former(&self) -> Result<Option<Stored>, IssuerError> {
+    fn former(&self) -> Result<Option<(State, Birth)>, IssuerError> {
         match self.read() {
             Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
             read => Ok(read.ok().flatten()),
@@ -128,7 +130,7 @@ impl<H: Host> Issuer<'_, H> {
     pub fn adopt(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let here = self.here(&issuing)?;
-        let Some(Stored { state: stored, file }) = self.read()? else { return Ok(()) };
+        let Some((stored, file)) = self.read()? else { return Ok(()) };
         let here = here.with_file(file);
         if !stored.is_copy(&here) {
             return Ok(());
@@ -168,7 +170,7 @@ impl<H: Host> Issuer<'_, H> {
         state.clock = now;
         let stored = if state.node.is_some() && ended.is_none() {
             let own = self.own_counter();
-            self.advance(issuing, &mut state, Some(&own), By::Caller)
+            self.advance(issuing, &mut state, Some(&own))
         } else {
             self.write(&state)
         };

@@ -1,12 +1,9 @@
 //! The places of layouts.
 
-use super::clock::tick_of;
-use super::counter::Counter;
 use super::error::{IssuerError, NoRoom};
 use super::host::Host;
-use super::issuing::{Issuer, Issuing};
+use super::issuing::{Counter, Issuer, Issuing, end, tick_of};
 use super::place::{Occupancy, Seat};
-use super::term::end;
 use crate::ids::layout::{Field, Layout};
 use crate::server::state::{Identity, State};
 use crate::sync::Ordering;

@@ -54,9 +54,6 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
 }
 
 /// Changes the state, durably. A term of a node that is not to issue any more is ended.
-///
-/// # Errors
-/// [`IssuerError`], and nothing was changed.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
 }

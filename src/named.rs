@@ -135,9 +135,6 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
 }
 
 /// Returns whether bytes can be a name; as what they are looked for.
-///
-/// # Errors
-/// [`NamedError`].
 pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     named::check_name(name, chars)?;

@@ -57,9 +57,6 @@ impl Named {
     }
 
     /// What a generator of this name may be: its name is not another layout's.
-    ///
-    /// # Errors
-    /// [`NamedError::Layoutlike`].
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
         match name.parse::<Layout>() {
@@ -79,9 +76,6 @@ impl Named {
 }
 
 /// Returns whether bytes of so many characters can be a name.
-///
-/// # Errors
-/// [`NamedError`].
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
     // In each encoding that a database can have, such a byte is that character.
     if bytes.is_empty() {

@@ -195,9 +195,6 @@ impl Generator {
 
     /// Takes at least one and at most `want` positions in one atomic step. Fewer come where more would run
     /// further ahead of the clock than the rules allow, or past the high-water mark.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     #[inline]
     pub fn take(
         &self,
@@ -211,9 +208,6 @@ impl Generator {
 
     /// Takes positions of which the first has an id that is the shard's, in one atomic step: as many as hold `want` ids of
     /// the shard on average. Fewer come as in [`Generator::take`]. The positions before the first are used up.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     pub fn take_fitting(
         &self,
         layout: &Layout,

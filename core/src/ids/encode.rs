@@ -92,9 +92,6 @@ impl Format {
     }
 
     /// Writes an id; with `fixed` padded to [`Format::width`], so that text sorts like ids.
-    ///
-    /// # Errors
-    /// [`TextError::Negative`].
     pub fn encode(self, id: i64, fixed: bool) -> Result<String, TextError> {
         let value = u64::try_from(id).map_err(|_| TextError::Negative { id })?;
         let mut digits = self.digits(value);

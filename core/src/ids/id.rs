@@ -150,9 +150,6 @@ impl Layout {
     }
 
     /// Returns the number of ids a length of time in microseconds spans: how far apart the smallest ids of two ticks are.
-    ///
-    /// # Errors
-    /// [`IdError::Span`].
     pub fn ids_in(&self, micros: i64) -> Result<u64, IdError> {
         let ticks = u64::try_from(micros).ok().filter(|micros| micros.is_multiple_of(self.unit()));
         match ticks.map(|micros| micros / self.unit()) {

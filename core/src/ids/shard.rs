@@ -28,9 +28,6 @@ pub struct Shard {
 
 impl Shard {
     /// The shard of these figures.
-    ///
-    /// # Errors
-    /// [`ShardError`]
     pub fn new(modulus: i64, remainder: i64) -> Result<Self, ShardError> {
         if modulus < 1 || modulus > MAX_MODULUS.into() {
             return Err(ShardError::Modulus(modulus));
@@ -58,9 +55,6 @@ impl Shard {
     }
 
     /// Returns whether a tick of the layout has an id for each shard, on average.
-    ///
-    /// # Errors
-    /// [`ShardError::Room`]
     pub fn check_layout(&self, layout: &Layout) -> Result<(), ShardError> {
         let room = layout.max(Field::Sequence) + 1;
         if self.modulus() > room {

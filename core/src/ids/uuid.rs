@@ -212,9 +212,6 @@ impl Layout {
     }
 
     /// The tick, node and sequence that a UUID of this layout was made of, and the id that they make.
-    ///
-    /// # Errors
-    /// [`UuidError`], as [`Layout::id_of_uuid`].
     pub fn decode_uuid(&self, uuid: Uuid) -> Result<Decoded, UuidError> {
         let id = self.id_of_uuid(uuid)?;
         self.decode(id).map_err(|_| UuidError::Foreign { uuid, layout: *self })

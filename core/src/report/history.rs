@@ -96,11 +96,8 @@ impl<const N: usize> History<N> {
         let kept = |now: u64| now.saturating_sub(N as u64 - 1);
         let copied: Vec<_> = (kept(written)..written)
             .filter_map(|number| {
-                let place = self.place(number)?;
-                Some((
-                    number,
-                    CounterReading::of(array::from_fn(|field| place[field].load(Ordering::Acquire))),
-                ))
+                let fields = self.place(number)?.each_ref().map(|cell| cell.load(Ordering::Acquire));
+                Some((number, CounterReading::of(fields)))
             })
             .collect();
         let first = kept(self.written.load(Ordering::Acquire));

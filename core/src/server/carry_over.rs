@@ -149,19 +149,22 @@ fn bound<T>(notes: &mut Vec<Note<T>>) {
     }
 }
 
-/// Reason why a file says nothing.
+/// Reason why a file says nothing, or not all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
+    /// The system does not give it; with the reason.
+    Io(String),
     /// A newer release wrote it: it is still good there.
     Newer(Newer),
     /// It is no such file; with the reason.
     Damaged(String),
 }
 
-/// As the sentence of a DETAIL.
+/// As the rest of a line of the log.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Io(error) => f.write_str(error),
             Self::Newer(newer) => write!(f, "{newer} Install at least version {}.", newer.release),
             Self::Damaged(reason) => write!(f, "It is damaged: {reason}."),
         }
@@ -185,9 +188,6 @@ struct TakenUp {
 }
 
 /// The file that says these.
-///
-/// # Errors
-/// None that could happen: they are plain data.
 pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&Head::new(VERSION))?;
     text.push(b'\n');
@@ -200,9 +200,6 @@ pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
 
 /// Returns what is written behind the others when the ids of a note are taken up: these are the tag and the note's
 /// version. Begins a line anew, as the last one may be broken off.
-///
-/// # Errors
-/// None that could happen: they are plain data.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
     let mut text = vec![b'\n'];
     NoteLine::Taken(TakenUp { of, version }).write(&mut text)?;

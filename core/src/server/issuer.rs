@@ -49,9 +49,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// The same in any layout, which gets a place where it has none. Gives where ids come from.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn provide_in(&self, layout: &Layout) -> Result<Seat, IssuerError> {
         let mut issuing = self.host.lock();
         let seat = self.seat_in(&mut issuing, layout)?;
@@ -141,9 +138,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// The same at any seat.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn switch_rollback_at(&self, seat: Seat, era: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(true) };
@@ -180,9 +174,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Changes the state, durably. A term of a node that is not to issue any more is ended.
-    ///
-    /// # Errors
-    /// [`IssuerError`], and nothing was changed.
     pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
         self.change_of(|_, state, here| change(state, here))
     }

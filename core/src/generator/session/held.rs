@@ -62,9 +62,6 @@ impl Session {
 
     /// The next position where [`Session::pop`] gave none: the block is due for a look at the clock, or has to be filled. It is
     /// filled by [`take`](super::take()), unless only some positions will do.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill<S: Source>(
@@ -115,9 +112,6 @@ impl Session {
     }
 
     /// As [`Session::refill`], of ids of one shard.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     pub fn refill_fitting(
         &self,
         source: &impl Source,

@@ -25,9 +25,6 @@ pub fn take(
 }
 
 /// The same of ids of one shard: the first is its.
-///
-/// # Errors
-/// As for [`take`].
 pub fn take_fitting(
     source: &impl Source,
     rules: &Rules,
@@ -39,9 +36,6 @@ pub fn take_fitting(
 }
 
 /// The same, however it is taken from the generator.
-///
-/// # Errors
-/// Those of `take`, and as for [`take`].
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as above")]
 fn take_by<S: Source>(

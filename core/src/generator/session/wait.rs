@@ -60,9 +60,6 @@ pub struct Waited {
 /// Takes positions of a layout by the clock that can be believed, until there are some: gives it a place where it has none, has
 /// the mark raised, a worker id leased, or waits for the clock. `start` goes before the setting of where sequences start.
 /// They are taken by [`take`](super::take()), unless only some positions will do.
-///
-/// # Errors
-/// [`SessionError`].
 #[cold]
 pub fn wait_and_take<'a, H: Caller>(
     issuer: &'a Issuer<'a, H>,

@@ -150,9 +150,6 @@ pub enum ChangeError {
 
 impl LayoutChange {
     /// Refuses a change that is not ready.
-    ///
-    /// # Errors
-    /// [`ChangeError`], with the instant from which on it is.
     pub fn allow(&self, old: &Layout, new: &Layout) -> Result<(), ChangeError> {
         let [old, new] = [old, new].map(ToString::to_string);
         match self.above_from {

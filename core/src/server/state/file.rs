@@ -71,9 +71,6 @@ impl Sealed<'_> {
 
 impl State {
     /// The content of the file, in the present form: a line, with spaces at its end.
-    ///
-    /// # Errors
-    /// None that could happen: a state is plain data.
     pub fn to_text(&self) -> serde_json::Result<String> {
         let state = serde_json::value::to_raw_value(self)?;
         let Head { version, release } = Head::new(VERSION);

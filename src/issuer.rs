@@ -2,7 +2,6 @@
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
-use crate::pg::lock::LwLock;
 use crate::pg::random;
 use crate::pg::server;
 use crate::pg::wait::{self, Event};
@@ -11,18 +10,16 @@ use crate::shared::generator::Shared;
 use crate::shared::leases::leases;
 use crate::shared::segments;
 use crate::store::durable;
-use parking_lot::lock_api::RwLockWriteGuard;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::anchor::Reading;
-use snowflake_ids_core::server::issuer::{
-    Clocks, Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateLock, StateStore,
-};
+use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
 use snowflake_ids_core::server::state::{Birth, DataDirectory, FILE, Here, State};
 use snowflake_ids_core::{Clock, ClockRollback, Layout};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
+use std::ops::DerefMut;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -36,13 +33,13 @@ const WITNESS: &str = "pg_logical/snowflake_ids.witness";
 const WITNESS_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
 
-/// How soon a process that found the state lock taken looks again.
+/// The pause of a process that found the state lock taken.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// The longest that a call waits for a worker id to be leased.
 pub const LEASE_WAIT: Duration = Duration::from_secs(5);
 
-/// What the issuer touches on this server, for one call.
+/// This server as its issuer uses it, for one call.
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
@@ -149,21 +146,14 @@ fn line_of(path: &str) -> String {
     fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
-impl Clocks for Server<'_> {
+impl Host for Server<'_> {
     fn reading(&self) -> Reading {
         static BOOT: OnceLock<String> = OnceLock::new();
         let boot = BOOT.get_or_init(|| line_of("/proc/sys/kernel/random/boot_id"));
         Reading { wall: SystemClock.now(), boot: boot.clone(), since_boot: since_boot() }
     }
-}
 
-impl StateLock for Server<'_> {
-    type Held<'b>
-        = RwLockWriteGuard<'b, LwLock, Issuing>
-    where
-        Self: 'b;
-
-    fn lock(&self) -> Self::Held<'_> {
+    fn lock(&self) -> impl DerefMut<Target = Issuing> {
         loop {
             check_for_interrupts!();
             if let Some(held) = self.shared.state_lock.try_write() {
@@ -172,9 +162,7 @@ impl StateLock for Server<'_> {
             wait::pause(Event::State, RETRY);
         }
     }
-}
 
-impl Host for Server<'_> {
     fn cluster(&self) -> Cluster {
         Cluster {
             system_identifier: cluster::system_identifier(),

@@ -319,7 +319,7 @@ fn a_place_is_given_up_after_a_minute_without_ids() {
     assert!(refused.hint().unwrap().contains("max_generators"));
     machine.set(at(62));
     ids(&server, &third(), &of_third).unwrap();
-    assert!(!server.shared.is_held(seat));
+    assert!(!server.shared.seated(seat, &own()).is_held());
     let layout = web();
     let gone = server.shared.seated(seat, &layout);
     assert!(matches!(take(&gone, &RULES, &at(62), NonZeroU32::MIN), Err(GeneratorError::Unreserved)));
@@ -387,7 +387,7 @@ fn a_place_that_is_taken_from_a_database_gives_nothing_any_more() {
     server.database.set(4);
     let seats = [web(), third()].map(|layout| server.issuer().seat(&layout).unwrap());
     ids(&server, &many(4), &later).unwrap();
-    let lost: Vec<_> = seats.iter().filter(|seat| !server.shared.is_held(**seat)).collect();
+    let lost: Vec<_> = seats.iter().filter(|seat| !server.shared.seated(**seat, &own()).is_held()).collect();
     assert_eq!(lost.len(), 1);
     // Another's place is free after a minute: what comes then is above.
     machine.set(at(62));

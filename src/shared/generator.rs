@@ -12,7 +12,7 @@ use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the issuer shares with all processes, and what only a server has.
+/// The issuer's shared memory, and the parts that only a server has.
 #[repr(C, align(64))]
 pub struct Shared {
     issuing: issuer::Shared,

@@ -2,7 +2,6 @@
 
 mod shared_text;
 mod supplies;
-mod time;
 mod trouble;
 
 pub use shared_text::SharedText;
@@ -35,21 +34,21 @@ pub struct Slot {
     pub on_trial: AtomicBool,
     /// Number of ids that calls wait for. Raised and lowered with the directory locked.
     pub wanted: AtomicU64,
-    /// Where the cursor was when the hand was here last. Changed with the directory locked for writing.
+    /// The cursor's position at the hand's last visit. Changed with the directory locked for writing.
     seen: AtomicU64,
-    /// How far it is where it starts slowly: 1 and the ids of its last grant; else 0. Changed with the directory locked for writing.
+    /// The slow start: 1 and the ids of its last grant; else 0. Changed with the directory locked for writing.
     slow_start: AtomicU64,
-    /// What the workers know of the tag.
+    /// The workers' notes on the tag.
     pub supplies: Supplies,
-    /// What befell callers.
+    /// The waits of callers.
     pub waits: Waits,
     /// Reason why refills fail.
     pub trouble: TroubleCell,
-    /// Which of several registries its ids came from last.
+    /// The registry, of several, that its ids came from last.
     pub registry: AtomicU32,
-    /// How the tag's numbers are written. Changed with the directory locked for writing.
+    /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    /// How far counts had come when they were set back last, and when that was.
+    /// The counts when they were set back last, and the time of that.
     before: CountsCell,
     reset_at: AtomicI64,
     /// The section of a monotonic series that the tag is for. Opened and given ranges with the directory locked for writing, out of

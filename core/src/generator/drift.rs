@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Cause {
     /// The clock was stepped back and is not yet where it was.
     StepBack,
-    /// What the server had reserved before it ended without a clean stop is not over yet: ids begin above it.
+    /// The time reserved before an unclean stop is not over yet: ids begin above it.
     Start,
     /// Ids are taken faster than the ticks of the layout hold them.
     Demand,
@@ -20,11 +20,11 @@ pub enum Cause {
 /// The next id would run too far ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// What put the generator ahead.
+    /// The reason why the generator is ahead.
     pub cause: Cause,
-    /// How far the next id is ahead of the clock.
+    /// The time by which the next id is ahead of the clock.
     pub ahead: Duration,
-    /// How far it may be by `snowflake_ids.max_drift`.
+    /// The largest drift, `snowflake_ids.max_drift`.
     pub max_drift: Duration,
 }
 

@@ -25,20 +25,20 @@ pub struct GeneratorRow<'a> {
     pub modulus: Option<i32>,
     /// The part that the ids are of.
     pub remainder: Option<i32>,
-    /// Where the sequence of a fresh tick starts; None: as the setting says.
+    /// The start of the sequence of a fresh tick; None: as the setting says.
     pub sequence_start: Option<&'a str>,
     /// Number of ids a session takes at once; None: as the setting says.
     pub cache: Option<i32>,
 }
 
-/// What a name stands for.
+/// A named generator's layout and rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The layout of the ids.
     pub layout: Layout,
     /// The shard whose ids it gives; None: as the setting says.
     pub shard: Option<Shard>,
-    /// Where the sequence of a fresh tick starts; None: as the setting says.
+    /// The start of the sequence of a fresh tick; None: as the setting says.
     pub sequence_start: Option<SequenceStart>,
     /// Number of ids a session takes at once; None: as the setting says.
     pub cache: Option<NonZeroU32>,
@@ -56,7 +56,7 @@ impl Named {
         Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
-    /// What a generator of this name may be: its name is not another layout's.
+    /// Checks that the name is not another layout's.
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
         match name.parse::<Layout>() {
@@ -122,7 +122,7 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
     count.ok_or(NamedError::Cache { cache })
 }
 
-/// Why there is no named generator, or can be none of these terms.
+/// Reason why there is no named generator, or can be none of these terms.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamedError {

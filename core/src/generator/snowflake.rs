@@ -56,7 +56,7 @@ pub struct Generator {
     era: AtomicU64,
     /// The position that the term began with: nothing was issued while `next` is still here.
     first: AtomicU64,
-    /// What `next` was when the generator was closed.
+    /// The value of `next` when the generator was closed.
     closed_at: AtomicU64,
     /// Steps back of the wall clock, counted once each.
     steps_back: AtomicU64,
@@ -451,7 +451,7 @@ impl Generator {
         ] {
             of_layout.store(0, Ordering::Release);
         }
-        // What sessions still hold was another layout's.
+        // Sessions may still hold positions of another layout.
         self.era.fetch_add(1, Ordering::AcqRel);
     }
 

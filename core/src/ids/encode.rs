@@ -22,7 +22,7 @@ pub enum Format {
     Hex,
 }
 
-/// Why text is not an id, or a name not a format.
+/// Reason why a text is no id, or a name no format.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {

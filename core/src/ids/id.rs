@@ -28,7 +28,7 @@ impl Node {
 /// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Decoded {
-    /// What was taken apart: 0 to the largest id of the layout.
+    /// The id, 0 to the largest of the layout.
     pub id: u64,
     /// The instant at which the id's tick begins.
     pub timestamp: UnixMicros,

@@ -199,7 +199,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Why figures are no shard, or a layout has no ids for one.
+/// Reason why figures are no shard, or a layout has no ids for one.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardError {

@@ -273,7 +273,7 @@ impl Filler {
     }
 }
 
-/// What a text says that has no type yet, such as a parameter's: an id or a UUID.
+/// An id or a UUID, read from a text that has no type yet, such as a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdOrUuid {
     /// A number.

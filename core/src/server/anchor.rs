@@ -13,27 +13,27 @@ use std::time::Duration;
 /// The machine's clocks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What the wall clock showed, which is stepped by people and by NTP.
+    /// The wall clock, which is stepped by people and by NTP.
     pub wall: UnixMicros,
-    /// Which start of the machine `since_boot` counts from; empty where that is not known.
+    /// The start of the machine that `since_boot` counts from; empty where that is not known.
     pub boot: String,
     /// Microseconds since then, of a clock that cannot be stepped and that goes on while the machine sleeps.
     pub since_boot: u64,
 }
 
-/// What to make of the wall clock.
+/// A judgement of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It agrees with the anchor, is ahead of it by no more than the limit, or can't be compared: the next anchor.
     Believed {
-        /// How far it was stepped forward since the anchor.
+        /// The step forward since the anchor.
         step: Duration,
     },
     /// It is behind the anchor, which stays: it is used, as ids that follow it can't be too far ahead.
     Behind,
     /// It is too far ahead of the anchor to be followed.
     Ahead {
-        /// How far.
+        /// The distance ahead.
         by: Duration,
         /// The time by the anchor.
         instead: UnixMicros,

@@ -63,7 +63,7 @@ pub struct Note<T> {
     pub of: Name,
     /// Number of stops since it was made.
     pub stops: u32,
-    /// What it says.
+    /// The content.
     pub what: T,
 }
 
@@ -73,29 +73,29 @@ pub type CarryOver = Note<reservation::CarryOver>;
 /// All that a file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// How far transactions that were rolled back came,
+    /// The highest ids of transactions that were rolled back,
     pub floors: Vec<Note<Floor>>,
     /// and what is left over and was not taken up.
     pub left: Vec<CarryOver>,
-    /// Why it can't be said what is left over, if it can't.
+    /// The damage that hides what is left over, if there is any.
     pub damage: Option<String>,
 }
 
 /// A tag that has a place when the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InUse {
-    /// Which one.
+    /// Its name.
     pub name: Name,
     /// True if it had ids since the start, so that former notes of them hold no more.
     pub had_ids: bool,
-    /// What is left of them.
+    /// The ids that are left.
     pub left: Option<reservation::CarryOver>,
-    /// How far transactions came that were rolled back.
+    /// The highest id of transactions that were rolled back.
     pub floor: Option<Floor>,
 }
 
 impl Notes {
-    /// What there is to note at a stop. Of tags in use that is what is left of them; of all others what was noted at former
+    /// Returns the notes of a stop. Of tags in use that is what is left of them; of all others what was noted at former
     /// stops, as long as their databases are there.
     #[must_use]
     pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
@@ -180,7 +180,7 @@ enum NoteLine {
     Taken(TakenUp),
 }
 
-/// That the ids of a note were taken up.
+/// A line that says that the ids of a note were taken up.
 #[derive(Serialize, Deserialize)]
 struct TakenUp {
     of: Name,

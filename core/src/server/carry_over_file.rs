@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The file. A process may end before and after each call, and the machine may fail.
 pub trait CarryOverFile {
-    /// What the system has against a call.
+    /// The system's errors.
     type Error: fmt::Display + From<serde_json::Error>;
 
     /// All that it holds; None where there is none.
@@ -89,7 +89,7 @@ pub fn floors<F: CarryOverFile>(file: &F) -> Vec<Note<Floor>> {
     text.and_then(|text| carry_over::floors_of(&text).ok()).unwrap_or_default()
 }
 
-/// What is left over of the tags of one database.
+/// The ids left over of the tags of one database.
 pub struct CarryOvers<F> {
     file: F,
     database: u32,
@@ -116,7 +116,7 @@ impl<F: CarryOverFile> CarryOvers<F> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
-            // What was reserved by other means shows that the row has passed the note.
+            // A range reserved by other means shows that the row has passed the note.
             let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
             if let Some(left) = left {
                 let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };

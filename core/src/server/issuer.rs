@@ -4,7 +4,7 @@
 //! here and now, change it, write it durably. Only then sessions have what was reserved. A *term* is a time of
 //! issuing as one node.
 //!
-//! What an issuer touches it reaches through the traits of [`host`]: the state's file, the machine's clocks, the lock.
+//! An issuer reaches the state's file, the machine's clocks and the lock through the traits [`Host`] and [`StateStore`].
 //! The server implements them over what Postgres and the system have, the simulation in memory; each call may be the last
 //! before a crash.
 
@@ -18,7 +18,7 @@ mod shared;
 
 pub use crate::server::state::MAX_PLACES;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
-pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
+pub use host::{Cluster, Host, Settings, StateStore};
 pub use issuing::{Issuer, Issuing};
 pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Accepted, Compared, Renewed};
@@ -42,32 +42,19 @@ pub const LEAD: Duration = Duration::from_millis(100);
 const BREATH: Duration = Duration::from_millis(20);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Sees to it that the next call finds something to take: raises the mark, or begins a term. For a session that
-    /// found nothing.
-    pub fn provide(&self) -> Result<(), IssuerError> {
-        self.provide_to(&mut self.host.lock(), self.own_counter())
-    }
-
-    /// The same in any layout, which gets a place where it has none. Gives where ids come from.
+    /// Sees to it that the next call for ids of a layout finds something to take: gives the layout a place where it has none,
+    /// raises the mark, or begins a term. For a session that found nothing. Gives the source of its ids.
     pub fn provide_in(&self, layout: &Layout) -> Result<Seat, IssuerError> {
         let mut issuing = self.host.lock();
         let seat = self.seat_in(&mut issuing, layout)?;
-        if let Some(counter) = self.counter_at(&issuing, seat) {
-            self.provide_to(&mut issuing, counter)?;
+        let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(seat) };
+        let Counter { layout, generator, place } = counter;
+        let next = layout.position_at(self.believed_now()).max(generator.next());
+        if issuing.node_at(place).is_none() || generator.limit() <= next {
+            let mut state = self.open(&mut issuing)?;
+            self.advance(&mut issuing, &mut state, Some(&counter))?;
         }
         Ok(seat)
-    }
-
-    fn provide_to(&self, issuing: &mut Issuing, counter: Counter<'_>) -> Result<(), IssuerError> {
-        let Counter { layout, generator, place } = counter;
-        let at = self.believed_now();
-        if issuing.node_at(place).is_some()
-            && generator.limit() > layout.position_at(at).max(generator.next())
-        {
-            return Ok(());
-        }
-        let mut state = self.open(issuing)?;
-        self.advance(issuing, &mut state, Some(&counter))
     }
 
     /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
@@ -130,14 +117,9 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)
     }
 
-    /// Has another rollback value issue, because the clock was stepped back behind the present one's ids; whether there
+    /// Has another rollback value issue at a seat, because the clock was stepped back behind the present one's ids; whether there
     /// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind:
     /// where it has changed, another process was faster.
-    pub fn switch_rollback(&self, era: u64) -> Result<bool, IssuerError> {
-        self.switch_rollback_at(Seat::Own, era)
-    }
-
-    /// The same at any seat.
     pub fn switch_rollback_at(&self, seat: Seat, era: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(true) };
@@ -145,12 +127,10 @@ impl<H: Host> Issuer<'_, H> {
             return Ok(true);
         }
         let mut state = self.open(&mut issuing)?;
-        let at = self.believed_now();
-        if !state.clone().switch_rollback(&counter.layout, at) {
+        if !state.switch_rollback(&counter.layout, self.believed_now()) {
             return Ok(false);
         }
         end(&mut issuing, &mut state, &counter);
-        state.switch_rollback(&counter.layout, at);
         self.advance(&mut issuing, &mut state, Some(&counter))?;
         self.shared.counts.switches.fetch_add(1, Relaxed);
         Ok(true)
@@ -273,7 +253,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(Some(Step { limit, ..step }))
     }
 
-    /// What holds whenever the state lock is given back.
+    /// Checks the invariants that hold whenever the state lock is released.
     fn check(&self, issuing: &Issuing, state: &State) {
         if !cfg!(debug_assertions) {
             return;

@@ -1,13 +1,13 @@
 //! Notes of workers and callers on a tag's supply.
 
-use super::time::{micros, since};
 use crate::pg::clock::uptime;
+use snowflake_ids_core::clock;
 use snowflake_ids_core::sequence::reservation::Reserved;
 use snowflake_ids_core::sequence::step::Pace;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the workers note of a tag.
+/// The workers' notes on a tag.
 #[derive(Default)]
 pub struct Supplies {
     /// True if what was published last was taken away: then how long it lasted says nothing.
@@ -22,7 +22,7 @@ pub struct Supplies {
     pub duration: AtomicU64,
     /// See above.
     pub took: AtomicU64,
-    /// When the last and the first range were reserved, in microseconds of uptime; 0: never.
+    /// The times at which the last and the first range were reserved, in microseconds of uptime; 0: never.
     pub reserved_at: AtomicU64,
     /// See above.
     pub since: AtomicU64,
@@ -92,7 +92,7 @@ impl Supplies {
     }
 }
 
-/// What befell callers that found the buffers empty.
+/// The waits of callers that found the buffers empty.
 #[derive(Default)]
 pub struct Waits {
     /// Number of times that one waited.
@@ -101,7 +101,7 @@ pub struct Waits {
     pub longest: AtomicU64,
     /// See above.
     pub took: AtomicU64,
-    /// When the last one began to, in microseconds of uptime; 0: never.
+    /// The time at which the last one began, in microseconds of uptime; 0: never.
     last: AtomicU64,
 }
 
@@ -131,4 +131,15 @@ impl Waits {
             cell.store(0, Relaxed);
         }
     }
+}
+
+/// Microseconds, which are 1 for less than one: 0 stands for never.
+fn micros(time: Duration) -> u64 {
+    clock::micros(time).max(1)
+}
+
+/// The time since the instant in a cell; None where there is none.
+fn since(cell: &AtomicU64) -> Option<Duration> {
+    let then = Duration::from_micros(cell.load(Relaxed));
+    (!then.is_zero()).then(|| uptime().saturating_sub(then))
 }

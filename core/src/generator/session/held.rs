@@ -1,11 +1,10 @@
-//! Ids that a session took and has not handed out.
+//! Ids that a session took and has not handed out, and taking more of them.
 
-use super::take::take_fitting;
 use crate::clock::Clock;
 use crate::generator::block::Block;
 use crate::generator::drift::GeneratorError;
 use crate::generator::rules::Rules;
-use crate::generator::snowflake::Taken;
+use crate::generator::snowflake::{Generator, Taken};
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::{Issued, NodeBits};
@@ -14,7 +13,7 @@ use crate::server::issuer::Source;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// What one session holds: the ids that it took and has not handed out, and the last one that it did.
+/// A session's ids: those that it took and has not handed out, and the last one that it did.
 #[derive(Debug)]
 pub struct Session {
     block: Block,
@@ -164,4 +163,45 @@ impl Session {
         self.last.store(id, Relaxed);
         id
     }
+}
+
+/// Takes positions of a layout. One whose place has become another's in between gives nothing.
+///
+/// # Errors
+/// [`GeneratorError`]; [`GeneratorError::Unreserved`] where the layout has to be given a place again.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "of the server's own layout it is but the generator's own take")]
+pub fn take(
+    source: &impl Source,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+) -> Result<Taken, GeneratorError> {
+    take_by(source, |generator| generator.take(source.layout(), rules, clock, want))
+}
+
+/// The same of ids of one shard: the first is its.
+pub fn take_fitting(
+    source: &impl Source,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+    only: &Shard,
+) -> Result<Taken, GeneratorError> {
+    take_by(source, |generator| generator.take_fitting(source.layout(), rules, clock, want, only))
+}
+
+/// The same, however it is taken from the generator.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as above")]
+fn take_by<S: Source>(
+    source: &S,
+    take: impl FnOnce(&Generator) -> Result<Taken, GeneratorError>,
+) -> Result<Taken, GeneratorError> {
+    if !source.is_held() {
+        return Err(GeneratorError::Unreserved);
+    }
+    let taken = take(source.generator())?;
+    // The generator may have become another layout's before it was taken from.
+    if source.is_held() || !holds(Guard::PlaceHeld) { Ok(taken) } else { Err(GeneratorError::Unreserved) }
 }

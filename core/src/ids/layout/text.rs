@@ -4,9 +4,7 @@
 //! a sequence that stands above the worker is written right after the ticks, as `12s`.
 
 use super::bits::{Layout, check_epoch, check_unit};
-use super::error::LayoutError;
-use super::field::{Field, Order, RANGES, Widths};
-use super::preset;
+use super::field::{Field, LayoutError, Order, RANGES, Widths, preset};
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
 use jiff::{Timestamp, civil, tz::TimeZone};
@@ -36,7 +34,7 @@ impl FromStr for Layout {
         let syntax = |reason: String| LayoutError::Syntax { text: excerpt(text), reason };
         let mut words = text.split_ascii_whitespace();
         let first = words.next().ok_or_else(|| syntax("It is empty".into()))?;
-        let base = match preset::find(&first.to_ascii_lowercase()) {
+        let base = match preset(&first.to_ascii_lowercase()) {
             Some(preset) => Some(preset.parse::<Self>()?),
             None if first.contains('/') => None,
             None => {

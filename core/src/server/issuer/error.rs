@@ -7,7 +7,7 @@ use crate::ids::layout::{Field, Layout, PRESETS};
 use crate::server::state::{FILE, State, StateError};
 use std::io;
 
-/// What keeps this server from issuing.
+/// Reason why this server does not issue.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Debug, thiserror::Error)]
 pub enum IssuerError {
@@ -37,7 +37,7 @@ pub struct NoRoom {
     pub layout: Layout,
     /// The datacenter, or the worker.
     pub field: Field,
-    /// What it is on this server.
+    /// Its value on this server.
     pub value: u32,
     /// True if worker ids are leased.
     pub leased: bool,

@@ -24,14 +24,14 @@ pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
     layout.tick(at).unwrap_or_default()
 }
 
-/// What the state lock guards.
+/// The data that the state lock guards.
 #[derive(Debug, Default)]
 pub struct Issuing {
     /// The node whose term the generator of the server's own layout has begun; None while it is closed.
     pub node: Option<Node>,
     /// True if the state was taken up since the server's start.
     pub opened: bool,
-    /// What the places are used for; those that never were stand at the end.
+    /// The uses of the places; those never used stand at the end.
     pub places: &'static mut [Occupancy],
     /// An instant above all that was issued at places whose layouts have gone, since the server's start.
     pub(super) gone: Option<UnixMicros>,
@@ -69,16 +69,16 @@ impl Issuing {
     }
 }
 
-/// What a process of the server knows of its issuer, and where the rest is.
+/// The issuer, as a process of the server uses it.
 #[derive(Debug)]
 pub struct Issuer<'a, H> {
-    /// What all processes of the server share.
+    /// The part in shared memory.
     pub shared: &'a Shared,
-    /// What it touches.
+    /// The server, or a simulated one.
     pub host: H,
 }
 
-/// What issues in one layout.
+/// The generator of one layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counter<'a> {
     pub layout: Layout,
@@ -87,7 +87,7 @@ pub(super) struct Counter<'a> {
     pub place: Option<usize>,
 }
 
-/// What is to be done where ids of one layout come from, once its mark is durable.
+/// A change of one layout's generator that is made once its mark is durable.
 pub(super) struct Step<'a> {
     pub counter: Counter<'a>,
     pub node: Node,
@@ -176,29 +176,23 @@ impl<H: Host> Issuer<'_, H> {
     /// The time to go by; counts steps forward, and makes a reading that is believed the anchor.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
-        match now.judged_by(&self.shared.anchor(now), self.host.settings().max_clock_jump) {
+        let (ahead, at) = match now.judged_by(&self.shared.anchor(now), self.host.settings().max_clock_jump) {
             Verdict::Believed { step } => {
                 if step >= NOTABLE {
                     counts.last_step_forward.store(micros(step), Relaxed);
                     counts.steps_forward.fetch_add(1, Relaxed);
                 }
-                counts.clock_ahead.store(0, Relaxed);
                 self.shared.set_anchor(now.wall, now.since_boot);
-                now.wall
+                (Duration::ZERO, now.wall)
             }
-            Verdict::Behind => {
-                counts.clock_ahead.store(0, Relaxed);
-                now.wall
-            }
-            Verdict::Ahead { by, instead } => {
-                counts.clock_ahead.store(micros(by), Relaxed);
-                instead
-            }
-        }
+            Verdict::Behind => (Duration::ZERO, now.wall),
+            Verdict::Ahead { by, instead } => (by, instead),
+        };
+        counts.clock_ahead.store(micros(ahead), Relaxed);
+        at
     }
 
-    /// Goes on from the clock as it was when the state was written: whether it was stepped back since then, and what it
-    /// can be compared with.
+    /// Goes on from the clock as it was when the state was written.
     pub(super) fn resume(&self, stored: &State, now: &Reading) {
         let tick = |at| tick_of(&self.shared.layout, at);
         self.shared.generator.resume(tick(stored.seen), tick(now.wall));
@@ -258,7 +252,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// When it returns, the state is durable. After an error the old state is still there, or already the new one: as after
+    /// The state is durable when it returns. After an error the old state is still there, or already the new one: as after
     /// a crash.
     fn replace_file(&self, state: &State) -> io::Result<()> {
         let (mut file, birth) = self.host.create()?;

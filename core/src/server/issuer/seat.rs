@@ -70,7 +70,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Returns whether the node fits a layout, for which a server without a registry may choose another worker id.
-    /// Where they are leased, that is noted, so that the next one does.
+    /// A need for another leased one is noted, so that the next one fits.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// For how long nobody asks again for a worker id that fits a layout after one was asked for in vain.
 const VAIN: Duration = Duration::from_secs(5);
 
-/// What happened since the server's start, and what is, for the view.
+/// Counters since the server's start, and present values, for the view.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Counts {
@@ -25,9 +25,9 @@ pub struct Counts {
     pub steps_forward: AtomicU64,
     /// The last of them, in microseconds.
     pub last_step_forward: AtomicU64,
-    /// How far the clock is ahead without being followed, in microseconds.
+    /// The time by which the clock is ahead without being followed, in microseconds.
     pub clock_ahead: AtomicU64,
-    /// How far the clock of the registry on another server was behind this server's when it answered last, in microseconds.
+    /// The lag of the clock of a registry on another server behind this server's at its last answer, in microseconds.
     pub registry_behind: AtomicI64,
     /// Number of times that another node was taken because the clock was stepped back.
     pub switches: AtomicU64,
@@ -81,11 +81,11 @@ pub struct Shared {
     anchor: AtomicI64,
     /// The time of the checkpoint that the server started from.
     pub checkpoint: Option<UnixMicros>,
-    /// What happened.
+    /// Counters for the view.
     pub counts: Counts,
     /// Hand out positions of other layouts.
     pub places: &'static [Place],
-    /// When a worker id that fits all layouts in use was asked for in vain, in microseconds since the machine's start; 0:
+    /// The last time that a worker id fitting all layouts was asked for in vain, in microseconds since the machine's start; 0:
     /// never.
     vain: AtomicU64,
 }
@@ -163,11 +163,6 @@ impl Shared {
             }
             _ => Seated::own(&self.generator, layout),
         }
-    }
-
-    /// Returns whether a seat still is the layout's for which it was found.
-    pub fn is_held(&self, seat: Seat) -> bool {
-        self.seated(seat, &self.layout).is_held()
     }
 
     /// A number that changes with each step back of the clock and each change of a term, in whatever layout.

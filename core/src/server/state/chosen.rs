@@ -139,7 +139,7 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // Where the clock has passed none of them, it is waited for.
+        // The clock is waited for if it has passed none of them.
         let worker = free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours));
         self.others.get_mut(layout, at).worker = worker;
         worker.is_some()

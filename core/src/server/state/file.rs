@@ -43,7 +43,7 @@ fn from_2(state: &mut Value) {
     }
 }
 
-/// What every release can read of the file of any other.
+/// The envelope, which every release can read.
 #[derive(Serialize, Deserialize)]
 struct Sealed<'a> {
     version: u32,

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Time after the last id of a layout for which worker ids are leased that fit it.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// How old a note that ids of a layout are asked for becomes before it is made anew: asking costs no write each time.
+/// The age at which a note that ids of a layout are asked for is renewed: asking costs no write each time.
 const NOTED: Duration = Duration::from_mins(10);
 
 impl State {
@@ -166,7 +166,7 @@ impl State {
     }
 
     /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
-    /// Whether that is news, which is to be written.
+    /// Returns whether that is news, which is to be written.
     pub fn want(&mut self, layout: &Layout, at: UnixMicros) -> bool {
         if self.others.used(layout).plus(NOTED) > at || *layout == self.layout {
             return false;

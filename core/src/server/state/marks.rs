@@ -100,7 +100,7 @@ pub struct OtherLayout {
     pub rollback: u32,
     /// Time at which ids of it were asked for last.
     pub used: UnixMicros,
-    /// How far nodes may have issued in it.
+    /// The marks of nodes in it.
     #[serde(flatten)]
     pub of: Marks,
 }
@@ -144,7 +144,7 @@ impl Others {
         self.get(layout).map_or(UnixMicros(0), |other| other.used)
     }
 
-    /// What is kept of a layout from now on; `at`: when ids of it were asked for last.
+    /// Returns a layout, which is kept from now on; `at`: the time at which ids of it were asked for.
     pub(super) fn get_mut(&mut self, layout: &Layout, at: UnixMicros) -> &mut OtherLayout {
         let index = self.position(layout).unwrap_or_else(|| {
             self.put(OtherLayout::new(*layout, self.floor, at), at);

@@ -59,7 +59,7 @@ impl State {
             return Err(StateError::Layout { stored: self.layout, ours: here.layout });
         }
         if !self.is_of(here) {
-            // What is known of registries is of another time, or place.
+            // The known registries are of another time, or place.
             self.alone = false;
         }
         // An earlier state of this very directory that an operator put back.
@@ -217,7 +217,7 @@ impl State {
     /// lease is kept as a claim, so that the worker id need not wait for its expiry.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self { own: Marks { floor: above, ..Marks::default() }, ..Self::fresh(here) };
-        // What it issued may come after all that is known: it is to choose none of its worker ids again.
+        // Its ids may come after all that is known: it is to choose none of its worker ids again.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             let (of_another, free): (Vec<&Mark>, Vec<&Mark>) =

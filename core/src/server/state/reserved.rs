@@ -1,7 +1,7 @@
 //! Marks: raising them ahead of ids, in each layout.
 
 use super::marks::Marks;
-use super::stored::{Here, State};
+use super::stored::State;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
@@ -98,12 +98,6 @@ impl State {
     /// The marks of a layout.
     pub fn marks_of(&self, layout: &Layout) -> Option<&Marks> {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
-    }
-
-    /// The highest mark of a layout that counts here; 0 where the state is another cluster's.
-    pub fn highest_mark(&self, here: &Here, layout: &Layout) -> Position {
-        let marks = self.marks_of(layout).filter(|_| self.is_of_cluster(here));
-        marks.map_or(Position::ZERO, Marks::highest)
     }
 
     /// Returns whether the clock is behind the ids that any worker of this server may have issued: another one is no help.

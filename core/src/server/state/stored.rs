@@ -20,7 +20,7 @@ pub struct State {
     pub timeline: u32,
     /// The data directory and the file that it was written to.
     pub home: DataDirectory,
-    /// Where it was copied from, if it was.
+    /// The directory that it was copied from, if it was.
     pub copy_of: Option<DataDirectory>,
     /// The server's own layout.
     pub layout: Layout,
@@ -29,14 +29,14 @@ pub struct State {
     pub next_layout: Option<Layout>,
     /// The clocks when it was written, as far as they were believed: the anchor.
     pub clock: Reading,
-    /// What the wall clock showed then.
+    /// The wall clock then.
     pub seen: UnixMicros,
     /// The node that issues, or did last.
     pub node: Option<Node>,
-    /// How far nodes may have issued in the server's own layout.
+    /// The marks of nodes in the server's own layout.
     #[serde(flatten)]
     pub own: Marks,
-    /// How far they may have in others.
+    /// The marks in other layouts.
     #[serde(flatten)]
     pub others: Others,
     /// The worker id that was leased.
@@ -72,7 +72,7 @@ pub struct State {
 /// A server's home: the identity of its data directory, and of the state file in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDirectory {
-    /// What a copy of the directory does not share with it, and what it keeps when it is moved.
+    /// A text that a copy of the directory does not share, and that a move keeps.
     pub identity: String,
     /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
     /// read from. They differ where an operator put a copy of the file there. None where that is not known.
@@ -173,7 +173,7 @@ pub enum Identity {
     },
 }
 
-/// What the process that opens a state knows here and now.
+/// The circumstances in which a process opens a state.
 #[derive(Clone, Debug)]
 pub struct Here {
     /// The system identifier in `pg_control`.
@@ -184,19 +184,19 @@ pub struct Here {
     pub home: DataDirectory,
     /// `snowflake_ids.layout`.
     pub layout: Layout,
-    /// What `snowflake_ids.worker_id` asks for.
+    /// The identity that `snowflake_ids.worker_id` asks for.
     pub identity: Identity,
     /// The clocks at the moment of opening.
     pub clock: Reading,
     /// The time of the last commit or checkpoint that was replayed, as far as is known.
     pub replayed: Option<UnixMicros>,
-    /// How far ids may run ahead of the clock.
+    /// The largest drift ahead of the clock.
     pub max_drift: Duration,
     /// The largest step forward of the clock to be followed.
     pub max_clock_jump: Duration,
     /// A random number, by which a worker id is known that is taken now.
     pub token: i64,
-    /// Which worker id to take.
+    /// The choice among worker ids.
     pub policy: Policy,
     /// True if the server has just started.
     pub starts: bool,

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code, reason = "entries written by hand")]
 
-/// What tells the server how to call a function.
+/// The record by which the server knows how to call a function.
 macro_rules! info {
     ($info:ident) => {
         #[unsafe(no_mangle)]

@@ -2,7 +2,6 @@
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
-use crate::pg::lock::LwLock;
 use crate::pg::random;
 use crate::pg::server;
 use crate::pg::wait::{self, Event};
@@ -10,29 +9,37 @@ use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::leases;
 use crate::shared::segments;
-use crate::store::state as file;
-use parking_lot::lock_api::RwLockWriteGuard;
+use crate::store::durable;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::anchor::Reading;
-use snowflake_ids_core::server::issuer::{
-    Clocks, Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateLock, StateStore,
-};
-use snowflake_ids_core::server::state::{Birth, DataDirectory, Here, State};
-use snowflake_ids_core::{Clock, ClockRollback, Layout, UnixMicros};
-use std::fs::File;
-use std::io;
+use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
+use snowflake_ids_core::server::state::{Birth, DataDirectory, FILE, Here, State};
+use snowflake_ids_core::{Clock, ClockRollback, Layout};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Read, Write};
+use std::ops::DerefMut;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// How soon a process that found the state lock taken looks again.
+// In the data directory, which is where processes of the server are.
+const NEW: &str = "snowflake_ids.state.json.new";
+const REJECTED: &str = "snowflake_ids.state.json.rejected";
+/// Away from the state, that it does not go with it by one slip; and not where the server looks for files of tables.
+const WITNESS: &str = "pg_logical/snowflake_ids.witness";
+const WITNESS_FOLDER: &str = "pg_logical";
+const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
+
+/// The pause of a process that found the state lock taken.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// The longest that a call waits for a worker id to be leased.
 pub const LEASE_WAIT: Duration = Duration::from_secs(5);
 
-/// What the issuer touches on this server, for one call.
+/// This server as its issuer uses it, for one call.
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
@@ -44,9 +51,6 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
 }
 
 /// Changes the state, durably. A term of a node that is not to issue any more is ended.
-///
-/// # Errors
-/// [`IssuerError`], and nothing was changed.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
 }
@@ -58,28 +62,31 @@ pub fn place_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     issuing.place_of(layout)
 }
 
-/// The wall clock, or the time by the anchor where it has jumped too far ahead.
-pub fn believed_now(shared: &Shared) -> UnixMicros {
-    shared.now()
-}
-
 impl StateStore for Server<'_> {
     type NewFile = File;
 
     fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>> {
-        file::read()
+        let mut file = match File::open(FILE) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        Ok(Some((text, birth(&file.metadata()?))))
     }
 
     fn is_witnessed(&self) -> io::Result<bool> {
-        file::is_witnessed()
+        Path::new(WITNESS).try_exists()
     }
 
     fn create(&self) -> io::Result<(File, Birth)> {
-        file::create()
+        let file = durable::create(NEW)?;
+        let birth = birth(&file.metadata()?);
+        Ok((file, birth))
     }
 
     fn fill(&self, file: &mut File, text: &str) -> io::Result<()> {
-        io::Write::write_all(file, text.as_bytes())
+        file.write_all(text.as_bytes())
     }
 
     fn sync(&self, file: File) -> io::Result<()> {
@@ -87,46 +94,66 @@ impl StateStore for Server<'_> {
     }
 
     fn rename(&self) -> io::Result<()> {
-        file::rename()
+        fs::rename(NEW, FILE)
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        file::sync_directory()
+        durable::sync_folder(".")
     }
 
     fn witness(&self) -> io::Result<()> {
-        file::witness()
+        durable::make(WITNESS, WITNESS_FOLDER, TESTIMONY)
     }
 
     fn keep_rejected(&self) -> io::Result<()> {
-        file::keep_rejected()
+        for number in 1.. {
+            let name = if number == 1 { REJECTED.to_owned() } else { format!("{REJECTED}.{number}") };
+            if !Path::new(&name).try_exists()? {
+                return match fs::copy(FILE, name) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                    copied => copied.map(drop),
+                };
+            }
+        }
+        Ok(())
     }
 
+    /// The directory is known by the moment of its birth: a copy has another, and a move leaves it alone. Where the file
+    /// system does not keep that, by its inode.
     fn data_directory(&self) -> io::Result<DataDirectory> {
         static HOME: OnceLock<DataDirectory> = OnceLock::new();
         if let Some(home) = HOME.get() {
             return Ok(home.clone());
         }
-        let home = file::data_directory()?;
-        Ok(HOME.get_or_init(|| home).clone())
+        let Birth { inode, at } = birth(&fs::metadata(".")?);
+        let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
+        let (host, directory) = (line_of("/proc/sys/kernel/hostname"), cluster::data_directory());
+        Ok(HOME.get_or_init(|| DataDirectory { identity, file: None, host, directory }).clone())
     }
 }
 
-impl Clocks for Server<'_> {
+/// Returns what tells a file from its copies. Images of file systems that were made from nothing say 1970 of all that
+/// they hold.
+fn birth(of: &Metadata) -> Birth {
+    let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let born = born.filter(|born| !born.is_zero());
+    let at = born.map(|born| format!("{}.{:09}", born.as_secs(), born.subsec_nanos()));
+    Birth { inode: of.ino(), at }
+}
+
+/// Returns what a file of the system says in its one line; empty where it can't be read.
+fn line_of(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+impl Host for Server<'_> {
     fn reading(&self) -> Reading {
         static BOOT: OnceLock<String> = OnceLock::new();
-        let boot = BOOT.get_or_init(|| file::line_of("/proc/sys/kernel/random/boot_id"));
+        let boot = BOOT.get_or_init(|| line_of("/proc/sys/kernel/random/boot_id"));
         Reading { wall: SystemClock.now(), boot: boot.clone(), since_boot: since_boot() }
     }
-}
 
-impl StateLock for Server<'_> {
-    type Held<'b>
-        = RwLockWriteGuard<'b, LwLock, Issuing>
-    where
-        Self: 'b;
-
-    fn lock(&self) -> Self::Held<'_> {
+    fn lock(&self) -> impl DerefMut<Target = Issuing> {
         loop {
             check_for_interrupts!();
             if let Some(held) = self.shared.state_lock.try_write() {
@@ -135,9 +162,7 @@ impl StateLock for Server<'_> {
             wait::pause(Event::State, RETRY);
         }
     }
-}
 
-impl Host for Server<'_> {
     fn cluster(&self) -> Cluster {
         Cluster {
             system_identifier: cluster::system_identifier(),

@@ -1,11 +1,5 @@
 //! Named generators: what this session knows of each. [`look_up`] gives what a name stands for; it is kept until the server tells
 //! that the table has changed.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`error`] | why a named generator gave no id |
-
-pub mod error;
 
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
@@ -35,13 +29,13 @@ use std::time::Duration;
 /// at once.
 type AsOf = (u64, u64);
 
-/// What the session knows of one generator, and holds of its ids. It is kept as long as the process lives.
+/// A generator as the session knows it, and the ids that the session holds. It is kept as long as the process lives.
 pub struct Known {
     name: Box<[u8]>,
     named: Cell<&'static Named>,
     /// As of which change of the table.
     as_of: Cell<AsOf>,
-    /// Where the layout has its ids from, as far as that is known.
+    /// The seat of the layout, as far as that is known.
     seat: Cell<Option<Seat>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
@@ -141,9 +135,6 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
 }
 
 /// Returns whether bytes can be a name; as what they are looked for.
-///
-/// # Errors
-/// [`NamedError`].
 pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     named::check_name(name, chars)?;
@@ -213,7 +204,7 @@ pub fn changed() {
 /// For how long others may go on with the old layout after it was shown that ids of the new one are above its.
 pub const UNDER_WAY: Duration = Duration::from_hours(1);
 
-/// When this transaction changed a layout first, after that was shown.
+/// The time at which this transaction changed a layout first.
 static LAYOUT_CHANGED: PerProcess<Cell<Option<Duration>>> = PerProcess::new(Cell::new(None));
 
 /// This transaction changes the layout of a generator: it was shown just now that ids of the new one are above those of the old one.

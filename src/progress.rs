@@ -12,7 +12,7 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::report::progress::{Call, Command, Phase};
 use std::cell::Cell;
 
-/// What is shown, and the subtransaction in which it began.
+/// The command that is shown, and the subtransaction in which it began.
 static SHOWN: PerProcess<Cell<Option<(Command, Subtransaction)>>> = PerProcess::new(Cell::new(None));
 
 static HOOKS: Hooks = Hooks {

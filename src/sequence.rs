@@ -68,7 +68,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         Binding::Snowflake(generator) => {
             let of = generator.map(|name| named::look_up(name.as_bytes())).transpose();
             let of = of.map_err(|error| SequenceError::of_generator(error.into(), sequence))?;
-            snowflake::next_of_sequence("nextval", of, increment)?
+            snowflake::next_of_sequence("nextval", of, increment)
                 .map_err(|error| SequenceError::of_generator(error, sequence))?
         }
         Binding::Segment(tag) => segment::next_of_sequence("nextval", &tag, increment)

@@ -1,12 +1,489 @@
-//! The settings: `snowflake_ids.*`. What they mean to users is in docs/settings.md.
+//! The settings, `snowflake_ids.*`: their values now, what follows from those of server start, and their definitions. What they
+//! mean to users is in docs/settings.md.
 
-mod definitions;
-mod values;
+use crate::pg::guc::{self, About, BadValue, Rule, read};
+use crate::pg::process::PerProcess;
+use crate::pg::report::{report, sentence};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
+use snowflake_ids_core::registry::lease::Policy;
+use snowflake_ids_core::server::issuer::{DEFAULT_PLACES, MAX_PLACES};
+use snowflake_ids_core::server::state::Identity;
+use snowflake_ids_core::{ClockRollback, Explain, Field, Layout, Rules, SequenceStart, Shard, ShardError};
+use std::cell::Cell;
+use std::ffi::{CStr, CString};
+use std::num::NonZeroU32;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-pub use definitions::define;
-pub use values::{
-    cache, check, clock_wait_timeout, config, layout_text_without_preload, lease_duration,
-    max_bound_sequences, max_clock_jump, max_clock_skew, registry_timeout, reserve, rollback, rules,
-    sample_interval, segment_auto_create, segment_prefetch, segment_target_duration, segment_wait_timeout,
-    set_layout_at_next_start, shard, worker_id_policy,
-};
+/// `snowflake_ids.clock_rollback`.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum RollbackChoice {
+    #[name = c"error"]
+    Error,
+    #[name = c"wait"]
+    Wait,
+    #[name = c"switch"]
+    Switch,
+}
+
+/// `snowflake_ids.worker_id_policy`.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum PolicyChoice {
+    #[name = c"reuse"]
+    Reuse,
+    #[name = c"disposable"]
+    Disposable,
+    #[name = c"queue"]
+    Queue,
+}
+
+/// `snowflake_ids.sequence_start`.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum StartChoice {
+    #[name = c"zero"]
+    Zero,
+    #[name = c"random"]
+    Random,
+    #[name = c"rotate"]
+    Rotate,
+}
+
+static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
+static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
+static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"auto"));
+static WORKER_ID_POLICY: GucSetting<PolicyChoice> = GucSetting::<PolicyChoice>::new(PolicyChoice::Reuse);
+static LEASE_DURATION: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
+static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static REGISTRY_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(3_000);
+static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(60 * 60 * 1_000);
+static RESERVE: GucSetting<i32> = GucSetting::<i32>::new(3_000);
+static MAX_DRIFT: GucSetting<i32> = GucSetting::<i32>::new(60_000);
+static CLOCK_ROLLBACK: GucSetting<RollbackChoice> = GucSetting::<RollbackChoice>::new(RollbackChoice::Wait);
+static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
+static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
+static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+/// The same, read.
+static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
+static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_PLACES);
+static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
+static SERIES_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(16 * 1_024);
+static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
+static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
+static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static SAMPLE_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(10);
+static MAX_BOUND_SEQUENCES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
+static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
+const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
+
+/// The most ids that a session may take at once.
+const MAX_CACHE: i32 = 1_000_000;
+
+/// The settings that can't change after server start.
+#[derive(Clone, Copy)]
+pub struct Config {
+    /// The layout of the server's ids.
+    pub layout: Layout,
+    /// The node that the server is to issue as.
+    pub identity: Identity,
+    /// Number of tags that can be in use at once.
+    pub max_tags: usize,
+    /// Number of layouts beside the server's own that can be in use at once, and how many named generators a database can have.
+    pub max_generators: usize,
+    /// Number of bytes of shared memory that the keys of monotonic series take.
+    pub series_memory: usize,
+}
+
+static CONFIG: OnceLock<Config> = OnceLock::new();
+
+/// Checks the settings of server start against each other, and keeps what follows from them.
+pub fn check() -> Result<(), Box<ErrorReport>> {
+    let config = checked()?;
+    CONFIG.get_or_init(|| config);
+    Ok(())
+}
+
+/// Returns what follows from the settings of server start; None before they were checked.
+pub fn config() -> Option<&'static Config> {
+    CONFIG.get()
+}
+
+fn checked() -> Result<Config, Box<ErrorReport>> {
+    let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(report(&error)))?;
+    let datacenter = read(&DATACENTER_ID);
+    fits(&layout, Field::Datacenter, datacenter.into())?;
+    let worker = parse_worker(&text(&WORKER_ID));
+    fits(&layout, Field::Worker, worker.unwrap_or(0).into())?;
+    let datacenter = datacenter.cast_unsigned();
+    let identity = match worker {
+        Some(worker) => Identity::Fixed { datacenter, worker },
+        None => Identity::Leased { datacenter },
+    };
+    let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
+    let max_generators = usize::try_from(read(&MAX_GENERATORS)).unwrap_or(0);
+    let series_memory = usize::try_from(read(&SERIES_MEMORY)).unwrap_or(0).saturating_mul(1_024);
+    Ok(Config { layout, identity, max_tags, max_generators, series_memory })
+}
+
+/// The number that a worker id is set to; None for auto, and for what is no number.
+fn parse_worker(text: &str) -> Option<u32> {
+    text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
+}
+
+/// Returns whether the setting of a field fits the layout, which may have been set after it.
+fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
+    layout.check(field, value).map_err(|error| {
+        let setting = format!("snowflake_ids.{field}_id");
+        let report = report(&error).set_hint(format!(
+            "Set {setting} to a number from 0 to {}, or take a layout with a wider {field}.",
+            layout.max(field)
+        ));
+        Box::new(report)
+    })
+}
+
+/// Has the server be started with another layout from now on.
+pub fn set_layout_at_next_start(layout: &Layout) {
+    guc::alter_system(LAYOUT_NAME, &layout.to_string());
+}
+
+/// The layout setting of a server that did not preload the library, as `postgresql.conf` gives it.
+pub fn layout_text_without_preload() -> String {
+    guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
+}
+
+fn text(setting: &GucSetting<Option<CString>>) -> String {
+    read(setting).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Returns what the generator may do for this session.
+#[inline]
+pub fn rules() -> Rules {
+    Rules {
+        max_drift: u64::from(read(&MAX_DRIFT).unsigned_abs()) * 1_000,
+        start: match read(&SEQUENCE_START) {
+            StartChoice::Zero => SequenceStart::Zero,
+            StartChoice::Random => SequenceStart::Random,
+            StartChoice::Rotate => SequenceStart::Rotate,
+        },
+    }
+}
+
+/// Returns what to do when the clock is behind by more than the rules allow.
+pub fn rollback() -> ClockRollback {
+    match read(&CLOCK_ROLLBACK) {
+        RollbackChoice::Error => ClockRollback::Error,
+        RollbackChoice::Wait => ClockRollback::Wait,
+        RollbackChoice::Switch => ClockRollback::Switch,
+    }
+}
+
+/// Returns which worker id to lease.
+pub fn worker_id_policy() -> Policy {
+    match read(&WORKER_ID_POLICY) {
+        PolicyChoice::Reuse => Policy::Reuse,
+        PolicyChoice::Disposable => Policy::Disposable,
+        PolicyChoice::Queue => Policy::Queue,
+    }
+}
+
+/// Returns how far ahead a worker id is leased.
+pub fn lease_duration() -> Duration {
+    Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
+}
+
+/// Returns how far the clock may differ from the registry's.
+pub fn max_clock_skew() -> Duration {
+    Duration::from_millis(read(&MAX_CLOCK_SKEW).unsigned_abs().into())
+}
+
+/// The longest that the answer of a registry is waited for.
+pub fn registry_timeout() -> Duration {
+    Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
+}
+
+/// The largest step forward of the clock that is followed.
+pub fn max_clock_jump() -> Duration {
+    Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
+}
+
+/// Returns how far beyond the clock the high-water mark is raised.
+pub fn reserve() -> Duration {
+    Duration::from_millis(read(&RESERVE).unsigned_abs().into())
+}
+
+/// The longest a call sleeps for the clock.
+pub fn clock_wait_timeout() -> Duration {
+    Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
+}
+
+/// Returns the number of ids this session takes at once.
+#[inline]
+pub fn cache() -> NonZeroU32 {
+    NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
+}
+
+/// The shard whose ids named generators issue that have none of their own; None: every id.
+#[inline]
+pub fn shard() -> Option<Shard> {
+    SHARD_NOW.get()
+}
+
+/// The share of a segment, in percent, after which the next one is fetched.
+pub fn segment_prefetch() -> u8 {
+    u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
+}
+
+/// Returns the time that a segment should last.
+pub fn segment_target_duration() -> Duration {
+    Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
+}
+
+/// The longest that a call waits for ids of a tag.
+pub fn segment_wait_timeout() -> Duration {
+    Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
+}
+
+/// Returns how far apart the readings of the last hour are; zero: none are taken.
+pub fn sample_interval() -> Duration {
+    Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
+}
+
+/// Returns the number of sequences a database can have bound.
+pub fn max_bound_sequences() -> i64 {
+    read(&MAX_BOUND_SEQUENCES).into()
+}
+
+/// Returns whether this session's calls make the tags that there are not.
+pub fn segment_auto_create() -> bool {
+    read(&SEGMENT_AUTO_CREATE)
+}
+
+/// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
+pub fn define() {
+    define_identity();
+    define_leases();
+    define_behaviour();
+    define_tags();
+    guc::reserve_prefix(c"snowflake_ids");
+}
+
+/// The server's identity, which is fixed while it runs.
+fn define_identity() {
+    let about = postmaster(
+        LAYOUT_NAME,
+        c"Sets the bit layout, unit and epoch of this server's snowflake ids.",
+        c"Widths ticks/datacenter/worker/sequence with unit= and epoch=, or the name of a known system.",
+    );
+    guc::define_text::<LayoutCheck>(about, &LAYOUT);
+    let about = postmaster(
+        c"snowflake_ids.datacenter_id",
+        c"Sets the datacenter part of this server's identity.",
+        c"Datacenter and worker together must differ between all servers that generate ids.",
+    );
+    guc::define_int(about, &DATACENTER_ID, 0..=i32::MAX, GucFlags::default());
+    let about = postmaster(
+        c"snowflake_ids.worker_id",
+        c"Sets the worker part of this server's identity.",
+        c"A number that no other server has, or auto for one that is leased from the registry.",
+    );
+    guc::define_text::<WorkerCheck>(about, &WORKER_ID);
+}
+
+/// The settings of leases and registries.
+fn define_leases() {
+    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is taken.", c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.");
+    guc::define_enum(about, &WORKER_ID_POLICY);
+    let about = sighup(
+        c"snowflake_ids.lease_duration",
+        c"Sets how far ahead a worker id is leased.",
+        c"That is how long the registry may be away.",
+    );
+    guc::define_int(about, &LEASE_DURATION, 60..=i32::MAX, GucFlags::UNIT_S);
+    let about = sighup(
+        c"snowflake_ids.max_clock_skew",
+        c"Sets how far the clock may differ from the registry's when a worker id is leased.",
+        c"Beyond that none is taken.",
+    );
+    guc::define_int(about, &MAX_CLOCK_SKEW, 0..=i32::MAX, GucFlags::UNIT_MS);
+    let about = sighup(
+        c"snowflake_ids.registry_timeout",
+        c"Sets the longest time that the answer of a registry on another server is waited for.",
+        c"Where there are several registries, another one is asked after a fifth of it.",
+    );
+    guc::define_int(about, &REGISTRY_TIMEOUT, 100..=3_600_000, GucFlags::UNIT_MS);
+}
+
+/// The limits of generators: drift, clock, reserve, number and shard.
+fn define_behaviour() {
+    let about = suset(
+        c"snowflake_ids.max_drift",
+        c"Sets how far ids may run ahead of the clock.",
+        c"Bounds the steps back of the clock that are passed over and the time that bursts borrow.",
+    );
+    guc::define_int(about, &MAX_DRIFT, 0..=i32::MAX, GucFlags::UNIT_MS);
+    let about = suset(c"snowflake_ids.clock_rollback", c"Sets what happens when the clock stepped back by more than max_drift.", c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.");
+    guc::define_enum(about, &CLOCK_ROLLBACK);
+    let about = userset(
+        c"snowflake_ids.clock_wait_timeout",
+        c"Sets the longest time that a call waits for the clock.",
+        c"0 never waits.",
+    );
+    guc::define_int(about, &CLOCK_WAIT_TIMEOUT, 0..=i32::MAX, GucFlags::UNIT_MS);
+    let about = suset(
+        c"snowflake_ids.sequence_start",
+        c"Sets the first sequence of a fresh tick.",
+        c"random and rotate spread ids made at low rates evenly when a shard is chosen by id % n.",
+    );
+    guc::define_enum(about, &SEQUENCE_START);
+    let about = userset(
+        c"snowflake_ids.cache",
+        c"Sets how many ids a session takes at once.",
+        c"More is faster; ids of a session then keep the time at which they were taken.",
+    );
+    guc::define_int(about, &CACHE, 1..=MAX_CACHE, GucFlags::default());
+    let about = sighup(
+        c"snowflake_ids.shard",
+        c"Sets the shard whose ids named generators issue.",
+        c"remainder/modulus, as hash partitions have them, such as 3/16; empty: every id.",
+    );
+    guc::define_text::<ShardCheck>(about, &SHARD);
+    let about = sighup(
+        c"snowflake_ids.max_clock_jump",
+        c"Sets the largest sudden step forward of the clock that ids follow.",
+        c"Beyond it they go on with the time that has really passed.",
+    );
+    guc::define_int(about, &MAX_CLOCK_JUMP, 1_000..=i32::MAX, GucFlags::UNIT_MS);
+    let about = sighup(
+        c"snowflake_ids.reserve",
+        c"Sets the stretch of time that is reserved ahead in the state file.",
+        c"The file is synced about once in that time; after a crash ids start that far ahead of the clock.",
+    );
+    guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
+    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"So many layouts beside the server's own can be in use at once, in all databases together. One database takes at most half of what is free.");
+    guc::define_int(about, &MAX_GENERATORS, 0..=MAX_PLACES, GucFlags::default());
+}
+
+/// The settings of tags, series and bound sequences, and of the status.
+fn define_tags() {
+    let about = postmaster(
+        c"snowflake_ids.max_tags",
+        c"Sets how many segment tags keep their ids at hand in shared memory, in all databases together.",
+        c"It sizes a cache: there may be more tags. Each takes about 2 kB of shared memory.",
+    );
+    guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());
+    let about = postmaster(
+        c"snowflake_ids.series_memory",
+        c"Sets how much shared memory the keys of monotonic series take, in all databases together.",
+        c"The keys that were not used for longest leave it. 0 takes none, and such series give no numbers.",
+    );
+    guc::define_int(about, &SERIES_MEMORY, 0..=i32::MAX, GucFlags::UNIT_KB);
+    let about = sighup(
+        c"snowflake_ids.segment_prefetch",
+        c"Sets the share of a segment, in percent, after which the next one is fetched.",
+        c"0 fetches the next one with the first id of each.",
+    );
+    guc::define_int(about, &SEGMENT_PREFETCH, 0..=100, GucFlags::default());
+    let about = sighup(
+        c"snowflake_ids.segment_target_duration",
+        c"Sets how long a segment should last.",
+        c"A segment that lasts less doubles the next step, one that lasts twice as long halves it.",
+    );
+    guc::define_int(about, &SEGMENT_TARGET_DURATION, 1..=i32::MAX, GucFlags::UNIT_S);
+    let about = userset(
+        c"snowflake_ids.segment_wait_timeout",
+        c"Sets the longest time that a call waits for ids of a tag.",
+        c"A call waits only when both segments of the tag are used up.",
+    );
+    guc::define_int(about, &SEGMENT_WAIT_TIMEOUT, 1..=i32::MAX, GucFlags::UNIT_MS);
+    let about = suset(
+        c"snowflake_ids.segment_auto_create",
+        c"Creates unknown segment tags when they are first used.",
+        c"They get the defaults of snowflake_ids.segment_create, at once and for all sessions.",
+    );
+    guc::define_bool(about, &SEGMENT_AUTO_CREATE);
+    let about = sighup(
+        c"snowflake_ids.max_bound_sequences",
+        c"Sets how many sequences a database can have bound.",
+        c"bind_sequence and attach refuse to bind more.",
+    );
+    guc::define_int(about, &MAX_BOUND_SEQUENCES, 0..=i32::MAX, GucFlags::default());
+    let about = sighup(
+        c"snowflake_ids.sample_interval",
+        c"Sets how often the counters of this server are read for the curves of the last hour.",
+        c"360 readings are kept, which are an hour at 10 s. 0 takes none.",
+    );
+    guc::define_int(about, &SAMPLE_INTERVAL, 0..=3_600, GucFlags::UNIT_S);
+}
+
+const fn postmaster(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
+    About { name, short, long, context: GucContext::Postmaster }
+}
+
+const fn sighup(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
+    About { name, short, long, context: GucContext::Sighup }
+}
+
+const fn suset(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
+    About { name, short, long, context: GucContext::Suset }
+}
+
+const fn userset(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
+    About { name, short, long, context: GucContext::Userset }
+}
+
+struct LayoutCheck;
+
+impl Rule for LayoutCheck {
+    fn check(text: &str) -> Result<(), BadValue> {
+        text.parse::<Layout>().map(drop).map_err(|error| problem(&error))
+    }
+}
+
+/// Returns what an error of the core says of a value.
+fn problem(error: &impl Explain) -> BadValue {
+    let mut detail = sentence(&format!("{error}."));
+    if let Some(more) = error.detail() {
+        detail = format!("{detail} {more}");
+    }
+    BadValue { detail, hint: error.hint() }
+}
+
+struct ShardCheck;
+
+impl ShardCheck {
+    /// None of a text that is empty.
+    fn read(text: &str) -> Result<Option<Shard>, ShardError> {
+        if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) }
+    }
+}
+
+impl Rule for ShardCheck {
+    fn check(text: &str) -> Result<(), BadValue> {
+        Self::read(text).map(drop).map_err(|error| problem(&error))
+    }
+
+    fn assign(text: &str) {
+        SHARD_NOW.set(Self::read(text).ok().flatten());
+    }
+}
+
+struct WorkerCheck;
+
+impl Rule for WorkerCheck {
+    fn check(text: &str) -> Result<(), BadValue> {
+        if is_auto(text) || parse_worker(text).is_some() {
+            return Ok(());
+        }
+        let detail = "A worker id is a whole number from 0 to the largest that the layout holds, or auto.";
+        let hint = "Set auto, or a number that no other server has.";
+        Err(BadValue { detail: detail.to_owned(), hint: Some(hint.to_owned()) })
+    }
+}
+
+fn is_auto(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("auto")
+}

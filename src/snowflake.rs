@@ -1,9 +1,9 @@
-//! One session's memory: the ids it took and has not handed out, and the last one it did.
+//! One session's ids: those that it took and has not handed out, and the last one that it did.
 //!
-//! A process of the server serves one session at a time and has one thread, so a plain static holds it.
+//! A process of the server serves one session at a time and has one thread, so a plain static holds them. Functions that take
+//! an optional generator serve the server's own layout where there is none.
 
 use crate::issuer::issuer;
-use crate::named::error::NoIdError;
 use crate::named::{self, Known};
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
@@ -14,9 +14,9 @@ use crate::shared::generator::{self, Shared};
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::named::{Named, NamedError};
-use snowflake_ids_core::generator::session::{self, Session, SessionError};
+use snowflake_ids_core::generator::session::{self, Session, SessionError, Waited};
 use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment};
-use snowflake_ids_core::server::issuer::{self as core_issuer, Seated};
+use snowflake_ids_core::server::issuer::{self as core_issuer, Seat, Seated};
 use snowflake_ids_core::{
     Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
     ShardError, Taken, Uuid, UuidError,
@@ -36,25 +36,19 @@ static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 #[inline]
 pub fn next_at_once() -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    let issued = match SESSION.pop(&**shared) {
-        None if join::has_looked() => refill(shared).ok(),
-        issued => issued,
-    };
-    Some(SESSION.hand_out(&shared.layout, issued?))
+    Some(SESSION.hand_out(&shared.layout, at_once(shared)?))
 }
 
-/// The next id of this session.
-pub fn next(function: &'static str) -> Result<i64, SessionError> {
-    let shared = ready(function)?;
-    Ok(SESSION.hand_out(&shared.layout, issued(shared)?))
-}
-
-/// The next id of a named generator where nothing stands in its way; None where [`next_of`] has more to do. Calls nothing of
+/// The next id of a named generator where nothing stands in its way; None where [`next`] has more to do. Calls nothing of
 /// the server's, so no error comes out of it.
 #[inline]
 pub fn next_of_at_once(known: &Known) -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
-    let id = next_from(shared, known)?;
+    let issued = match only_of(known.named()).ok()? {
+        Some(only) => at_once_of(shared, known, Some(&only)),
+        None => at_once_of(shared, known, None),
+    };
+    let id = known.session.hand_out(&known.named().layout, issued?);
     // An id by terms that were changed meanwhile is thrown away.
     if !known.is_still_current(shared) {
         return None;
@@ -63,53 +57,133 @@ pub fn next_of_at_once(known: &Known) -> Option<i64> {
     Some(id)
 }
 
-/// The next id of a named generator.
-pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> {
+/// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
+/// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
+#[inline]
+pub fn uuid_at_once() -> Option<Uuid> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
+    made(&shared.layout, at_once(shared)?).ok()
+}
+
+/// The next UUID of a named generator where nothing stands in its way; None where [`uuid`] has more to do. No error of the
+/// server's comes out of it. The shard of its ids says nothing of UUIDs: they take positions as they come.
+#[inline]
+pub fn uuid_of_at_once(known: &Known) -> Option<Uuid> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
+    made(&known.named().layout, at_once_of(shared, known, None)?).ok()
+}
+
+/// The next id.
+pub fn next(function: &'static str, of: Option<&'static Known>) -> Result<i64, SessionError> {
+    let (issued, layout) = issue(function, of, |known| only_of(known.named()))?;
+    Ok(hand_out(of, &layout, issued))
+}
+
+/// The next UUID.
+pub fn uuid(function: &'static str, of: Option<&'static Known>) -> Result<Uuid, SessionError> {
+    let (issued, layout) = issue(function, of, |_| Ok(None))?;
+    Ok(made(&layout, issued)?)
+}
+
+/// The next position, however long that takes, of the shard that `only` gives of a named generator; with the layout in which
+/// it was taken.
+fn issue(
+    function: &'static str,
+    of: Option<&'static Known>,
+    only: impl Fn(&Known) -> Result<Option<Shard>, ShardError>,
+) -> Result<(Issued, Layout), SessionError> {
     let shared = ready(function)?;
     loop {
-        let id = match next_from(shared, known) {
-            Some(id) => id,
-            None => id_of(known, wait_and_issue_of(shared, known, only_of(known.named())?.as_ref())?),
+        // A call that waits may find the generator changed.
+        let layout = layout_of(shared, of);
+        let only = of.map(&only).transpose()?.flatten();
+        let found = match of {
+            None => SESSION.pop(&**shared).or_else(|| refill(shared).ok()),
+            Some(known) => at_once_of(shared, known, only.as_ref()),
         };
-        if known.is_current() {
-            SESSION.note_last(id);
-            return Ok(id);
+        let issued = if let Some(issued) = found {
+            issued
+        } else {
+            let cache = of.map_or_else(settings::cache, |known| cache_of(known.named()));
+            let Waited { taken, era, .. } = wait_and_take(shared, of, only.as_ref(), cache)?;
+            session_of(of).keep(taken, era)
+        };
+        if is_current(of)? {
+            return Ok((issued, layout));
         }
-        look_up_again(known)?;
     }
 }
 
-/// Takes over what a generator is by now.
-#[cold]
-fn look_up_again(known: &Known) -> Result<(), NamedError> {
+fn layout_of(shared: &Shared, of: Option<&Known>) -> Layout {
+    of.map_or(shared.layout, |known| known.named().layout)
+}
+
+fn session_of(of: Option<&'static Known>) -> &'static Session {
+    of.map_or(&SESSION, |known| &known.session)
+}
+
+fn rules_of(of: Option<&Known>) -> Rules {
+    let rules = settings::rules();
+    of.map_or(rules, |known| known.named().rules(rules))
+}
+
+/// The seat of a layout; None where that has to be found.
+fn seat_of(of: Option<&Known>) -> Option<Seat> {
+    of.map_or(Some(Seat::Own), Known::seat)
+}
+
+/// Returns whether a generator is what it was as a call began; else takes over what it is by now.
+fn is_current(of: Option<&Known>) -> Result<bool, NamedError> {
+    let Some(known) = of.filter(|known| !known.is_current()) else { return Ok(true) };
     check_for_interrupts!();
-    named::look_up(known.name()).map(drop)
+    named::look_up(known.name())?;
+    Ok(false)
 }
 
-/// The next id of a named generator, out of the session's block or taken where the layout has its ids from.
-#[inline]
-fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
-    let issued = match only_of(known.named()).ok()? {
-        Some(only) => next_fitting(shared, known, &only),
-        None => issued_from(shared, known),
-    };
-    Some(id_of(known, issued?))
+/// Hands an id out, which is the last one of the session from now on.
+fn hand_out(of: Option<&'static Known>, layout: &Layout, issued: Issued) -> i64 {
+    let id = session_of(of).hand_out(layout, issued);
+    SESSION.note_last(id);
+    id
 }
 
-#[inline]
-fn id_of(known: &Known, issued: Issued) -> i64 {
-    known.session.hand_out(&known.named().layout, issued)
+/// The next position of this session, where nothing stands in its way.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the body of two functions")]
+fn at_once(shared: &Shared) -> Option<Issued> {
+    match SESSION.pop(&**shared) {
+        None if join::has_looked() => refill(shared).ok(),
+        issued => issued,
+    }
 }
 
-/// The same of one shard's ids.
-fn next_fitting(shared: &Shared, known: &Known, only: &Shard) -> Option<Issued> {
+/// The next position when the block gave none: it is due for a look at the clock, or has to be filled.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
+fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
+    let rules = settings::rules();
+    let take = |source: &core_issuer::Shared| session::take(source, &rules, &SystemClock, settings::cache());
+    SESSION.refill(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
+}
+
+/// The next position of a named generator, out of the session's block or taken where the layout has its ids from; of a shard's
+/// ids where there is one.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "most calls have no shard, which is known where they are made")]
+fn at_once_of(shared: &Shared, known: &Known, only: Option<&Shard>) -> Option<Issued> {
     let (session, named) = (&known.session, known.named());
     let source = shared.seated(known.seat()?, &named.layout);
-    if let Some(issued) = session.pop_fitting(&source, only) {
-        return Some(issued);
+    let popped = only.map_or_else(|| session.pop(&source), |only| session.pop_fitting(&source, only));
+    if popped.is_some() {
+        return popped;
     }
     let (rules, cache) = (named.rules(settings::rules()), cache_of(named));
-    session.refill_fitting(&source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
+    let count = |ids| shared.count(ids);
+    if let Some(only) = only {
+        return session.refill_fitting(&source, &SystemClock, &rules, cache, only, count).ok();
+    }
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache);
+    session.refill(&source, &SystemClock, &rules, take, count).ok()
 }
 
 /// The shard whose ids a generator gives, where it does not give every id.
@@ -124,8 +198,12 @@ fn only_of(named: &Named) -> Result<Option<Shard>, ShardError> {
     Ok(Some(set))
 }
 
-/// Takes positions; of a shard, the first is its.
 #[inline]
+fn cache_of(named: &Named) -> NonZeroU32 {
+    named.cache.unwrap_or_else(settings::cache)
+}
+
+/// Takes positions; of a shard, the first is its.
 fn take_as(
     only: Option<&Shard>,
     source: &Seated<'_>,
@@ -139,84 +217,25 @@ fn take_as(
     }
 }
 
-#[inline]
-fn cache_of(named: &Named) -> NonZeroU32 {
-    named.cache.unwrap_or_else(settings::cache)
-}
-
-/// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
-/// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
-#[inline]
-pub fn uuid_at_once() -> Option<Uuid> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    let issued = match SESSION.pop(&**shared) {
-        None if join::has_looked() => refill(shared).ok(),
-        issued => issued,
-    };
-    made(&shared.layout, issued?).ok()
-}
-
-/// The next UUID of this session.
-pub fn uuid(function: &'static str) -> Result<Uuid, SessionError> {
-    let shared = ready(function)?;
-    Ok(made(&shared.layout, issued(shared)?)?)
-}
-
-/// The next UUID of a named generator where nothing stands in its way; None where [`uuid_of`] has more to do. No error of the
-/// server's comes out of it. Which ids fit a shard says nothing of UUIDs: they take positions as they come.
-#[inline]
-pub fn uuid_of_at_once(known: &Known) -> Option<Uuid> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
-    made(&known.named().layout, issued_from(shared, known)?).ok()
-}
-
-/// The next UUID of a named generator.
-pub fn uuid_of(function: &'static str, known: &Known) -> Result<Uuid, NoIdError> {
-    let shared = ready(function)?;
-    loop {
-        // That it was taken in: a call that waits may find the generator changed.
-        let layout = known.named().layout;
-        let issued = match issued_from(shared, known) {
-            Some(issued) => issued,
-            None => wait_and_issue_of(shared, known, None)?,
-        };
-        if known.is_current() {
-            return Ok(made(&layout, issued).map_err(SessionError::from)?);
-        }
-        look_up_again(known)?;
-    }
-}
-
-/// The next position of a named generator, out of the session's block or taken where the layout has its ids from.
-#[inline]
-fn issued_from(shared: &Shared, known: &Known) -> Option<Issued> {
-    let (seat, named) = (known.seat()?, known.named());
-    let source = shared.seated(seat, &named.layout);
-    if let Some(issued) = known.session.pop(&source) {
-        return Some(issued);
-    }
-    let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
-    known.session.refill(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
-}
-
+/// Takes positions, however long that takes, where the server has its worker id from where it must. Counts the call if it fails.
 #[cold]
-fn wait_and_issue_of(
+fn wait_and_take(
     shared: &'static Shared,
-    known: &Known,
+    of: Option<&Known>,
     only: Option<&Shard>,
-) -> Result<Issued, SessionError> {
-    let named = known.named();
-    let (first, seat) = where_registered(shared, || {
-        known.session.wait_and_refill(
-            &issuer(shared),
-            &named.layout,
-            named.sequence_start,
-            |source, rules, clock| take_as(only, source, rules, clock, cache_of(named)),
-        )
-    })?;
-    known.set_seat(seat);
-    Ok(first)
+    want: NonZeroU32,
+) -> Result<Waited, SessionError> {
+    let (layout, start) = (layout_of(shared, of), of.and_then(|known| known.named().sequence_start));
+    let found = join::leave_alone(shared).map_err(SessionError::from).and_then(|()| {
+        session::wait_and_take(&issuer(shared), &layout, start, |source, rules, clock| {
+            take_as(only, source, rules, clock, want)
+        })
+    });
+    let waited = found.inspect_err(|_| shared.count_failure())?;
+    if let Some(known) = of {
+        known.set_seat(waited.seat);
+    }
+    Ok(waited)
 }
 
 #[inline]
@@ -224,20 +243,6 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
     let filler = FILLER.get_or_init(|| Filler::new(random::token().cast_unsigned()));
     layout.uuid(issued, filler.draw())
 }
-
-/// Several ids in growing order, taken a range at a time while they are asked for.
-pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    let shared = ready(function)?;
-    Ok(Several { shared, of: None, only: None, current: NONE, layout: shared.layout, wanted: count })
-}
-
-/// The same of a named generator.
-pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
-    let (shared, only) = (ready(function)?, only_of(known.named())?);
-    Ok(Several { shared, of: Some(known), only, current: NONE, layout: shared.layout, wanted: count })
-}
-
-const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
 
 /// Number of times that a call throws positions away whose ids are not in a row: the rest of a tick is too short for
 /// them, or was another session's.
@@ -248,35 +253,23 @@ pub fn next_of_sequence(
     function: &'static str,
     of: Option<&'static Known>,
     increment: Increment,
-) -> Result<Result<i64, NoIdError>, BoundSequenceError> {
+) -> Result<i64, SessionError> {
     if increment.is_one() {
-        let next = || next(function).map_err(NoIdError::from);
-        return Ok(of.map_or_else(
-            || next_at_once().map_or_else(next, Ok),
-            |known| next_of_at_once(known).map_or_else(|| next_of(function, known), Ok),
-        ));
+        let at_once = of.map_or_else(next_at_once, next_of_at_once);
+        return at_once.map_or_else(|| next(function, of), Ok);
     }
-    let shared = match ready(function) {
-        Ok(shared) => shared,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let layout = of.map_or(shared.layout, |known| known.named().layout);
-    match of.map(|known| only_of(known.named())).transpose() {
-        Ok(None | Some(None)) => {}
-        Ok(Some(Some(only))) => return Ok(Err(NoIdError::InRow(only))),
-        Err(error) => return Ok(Err(error.into())),
+    let shared = ready(function)?;
+    if let Some(only) = of.map(|known| only_of(known.named())).transpose()?.flatten() {
+        return Err(SessionError::InRow(only));
     }
-    increment.check_layout(&layout)?;
+    increment.check_layout(&layout_of(shared, of))?;
     for _ in 0..MAX_TRIES {
-        let (taken, layout) = match take_several(shared, of, None, increment.ids()) {
-            Ok(taken) => taken,
-            Err(error) => return Ok(Err(error)),
-        };
+        let (taken, layout) = take_several(shared, of, None, increment.ids())?;
         if let Some(number) = increment.number_of(&layout, &taken) {
-            return Ok(Ok(number));
+            return Ok(number);
         }
     }
-    Err(BoundSequenceError::Interrupted(increment))
+    Err(BoundSequenceError::Interrupted(increment).into())
 }
 
 /// The last id handed out to this session, by whichever function.
@@ -302,41 +295,16 @@ fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     }
 }
 
-/// The next position of this session, however long that takes.
-#[inline]
-fn issued(shared: &'static Shared) -> Result<Issued, SessionError> {
-    match SESSION.pop(&**shared) {
-        Some(issued) => Ok(issued),
-        None => refill(shared).or_else(|_| wait_and_refill(shared)),
-    }
-}
-
-/// The next position when the block gave none: it is due for a look at the clock, or has to be filled.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
-fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
-    let rules = settings::rules();
-    let take = |source: &core_issuer::Shared| session::take(source, &rules, &SystemClock, settings::cache());
-    SESSION.refill(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
-}
-
-#[cold]
-fn wait_and_refill(shared: &'static Shared) -> Result<Issued, SessionError> {
-    let waited = where_registered(shared, || {
-        SESSION.wait_and_refill(&issuer(shared), &shared.layout, None, |source, rules, clock| {
-            session::take(source, rules, clock, settings::cache())
-        })
-    });
-    waited.map(|(first, _)| first)
-}
-
-/// Does something on the way to ids, where the server has its worker id from where it must. Counts the call if it fails.
-fn where_registered<T>(
-    shared: &'static Shared,
-    work: impl FnOnce() -> Result<T, SessionError>,
-) -> Result<T, SessionError> {
-    let found = join::leave_alone(shared).map_err(SessionError::from).and_then(|()| work());
-    found.inspect_err(|_| shared.count_failure())
+/// Several ids in growing order, taken a range at a time while they are asked for.
+pub fn several(
+    function: &'static str,
+    of: Option<&'static Known>,
+    count: u32,
+) -> Result<Several, SessionError> {
+    let shared = ready(function)?;
+    let only = of.map(|known| only_of(known.named())).transpose()?.flatten();
+    let current = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
+    Ok(Several { shared, of, only, current, layout: shared.layout, wanted: count })
 }
 
 /// Ids of one call of `snowflake_nextvals`.
@@ -354,7 +322,7 @@ pub struct Several {
 
 impl Several {
     /// The next id, None after the last one wanted.
-    pub fn next(&mut self) -> Result<Option<i64>, NoIdError> {
+    pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         loop {
             if self.current.positions.count() == 0 {
                 let Some(want) = NonZeroU32::new(self.wanted.min(self.most())) else { return Ok(None) };
@@ -367,7 +335,8 @@ impl Several {
                 }
             }
             if let Some(position) = self.take_first() {
-                return Ok(Some(self.hand_out(position)));
+                let issued = Issued { position, node_bits: self.current.node_bits };
+                return Ok(Some(hand_out(self.of, &self.layout, issued)));
             }
         }
     }
@@ -378,7 +347,7 @@ impl Several {
         (MAX_RANGE / moduli).max(1)
     }
 
-    /// The next of the positions that were taken; of a shard none where what is left of them does not fit. How many fit is
+    /// The next of the positions that were taken; of a shard none where no more of them fits. The number that fits is
     /// seen only here.
     fn take_first(&mut self) -> Option<Position> {
         let Some(only) = &self.only else {
@@ -393,28 +362,12 @@ impl Several {
         Some(position)
     }
 
-    fn hand_out(&self, position: Position) -> i64 {
-        let issued = Issued { position, node_bits: self.current.node_bits };
-        match self.of {
-            None => SESSION.hand_out(&self.layout, issued),
-            Some(known) => {
-                let id = known.session.hand_out(&self.layout, issued);
-                SESSION.note_last(id);
-                id
-            }
-        }
-    }
-
     /// Returns what the session holds already.
     fn held(&self, want: u64) -> Option<(Taken, Layout)> {
-        let (shared, rules) = (self.shared, settings::rules());
-        let Some(known) = self.of else {
-            return Some((SESSION.held(&**shared, &SystemClock, &rules, want)?, shared.layout));
-        };
-        let (seat, named) = (known.seat()?, known.named());
-        let source = shared.seated(seat, &named.layout);
-        let held = known.session.held(&source, &SystemClock, &named.rules(rules), want)?;
-        known.is_current().then_some((held, named.layout))
+        let layout = layout_of(self.shared, self.of);
+        let source = self.shared.seated(seat_of(self.of)?, &layout);
+        let held = session_of(self.of).held(&source, &SystemClock, &rules_of(self.of), want)?;
+        self.of.is_none_or(Known::is_current).then_some((held, layout))
     }
 }
 
@@ -424,69 +377,23 @@ fn take_several(
     of: Option<&'static Known>,
     only: Option<&Shard>,
     want: NonZeroU32,
-) -> Result<(Taken, Layout), NoIdError> {
-    let (taken, session) = match of {
-        None => ((take_own(shared, want)?, shared.layout), &SESSION),
-        Some(known) => (take_named(shared, known, only, want)?, &known.session),
-    };
-    // Whatever the session still holds was refused, and is older than this.
-    session.drop_held();
-    Ok(taken)
-}
-
-fn take_own(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
-    if let Ok(taken) = shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
-        shared.count(taken.positions.count());
-        return Ok(taken);
-    }
-    let waited = where_registered(shared, || {
-        session::wait_and_take(&issuer(shared), &shared.layout, None, |source, rules, clock| {
-            session::take(source, rules, clock, want)
-        })
-    });
-    Ok(waited?.taken)
-}
-
-fn take_named(
-    shared: &'static Shared,
-    known: &Known,
-    only: Option<&Shard>,
-    want: NonZeroU32,
-) -> Result<(Taken, Layout), NoIdError> {
+) -> Result<(Taken, Layout), SessionError> {
     loop {
-        let named = known.named();
-        let taken = take_of(shared, known, named, only, want)?;
-        // Those by terms that were changed meanwhile are thrown away.
-        if known.is_current() {
-            return Ok((taken, named.layout));
+        let layout = layout_of(shared, of);
+        let take =
+            |seat| take_as(only, &shared.seated(seat, &layout), &rules_of(of), &SystemClock, want).ok();
+        let taken = match seat_of(of).and_then(take) {
+            Some(taken) => {
+                shared.count(taken.positions.count());
+                taken
+            }
+            None => wait_and_take(shared, of, only, want)?.taken,
+        };
+        // Whatever the session still holds was refused, and is older than this.
+        session_of(of).drop_held();
+        // Positions by terms that were changed meanwhile are thrown away.
+        if is_current(of)? {
+            return Ok((taken, layout));
         }
-        look_up_again(known)?;
     }
-}
-
-fn take_of(
-    shared: &'static Shared,
-    known: &Known,
-    named: &Named,
-    only: Option<&Shard>,
-    want: NonZeroU32,
-) -> Result<Taken, SessionError> {
-    let rules = named.rules(settings::rules());
-    let at_once = known
-        .seat()
-        .map(|seat| take_as(only, &shared.seated(seat, &named.layout), &rules, &SystemClock, want));
-    if let Some(Ok(taken)) = at_once {
-        shared.count(taken.positions.count());
-        return Ok(taken);
-    }
-    let waited = where_registered(shared, || {
-        session::wait_and_take(
-            &issuer(shared),
-            &named.layout,
-            named.sequence_start,
-            |source, rules, clock| take_as(only, source, rules, clock, want),
-        )
-    })?;
-    known.set_seat(waited.seat);
-    Ok(waited.taken)
 }

@@ -10,6 +10,5 @@ pub mod segment;
 pub mod sequence;
 pub mod series;
 pub mod shard;
-pub mod state;
 pub mod tables;
 pub mod worker;

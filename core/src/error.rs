@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::io::ErrorKind;
 
-/// What a caller can do about an error. The shell gives each kind its SQLSTATE.
+/// The kind of an error, by the remedy of its caller. The shell gives each kind its SQLSTATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An argument or a setting that can never be right.
@@ -30,7 +30,7 @@ pub enum Kind {
     Locked,
     /// Something has to be set up or decided before there can be ids.
     NotReady,
-    /// What was stored can't be trusted.
+    /// A stored state or row can't be trusted.
     Damaged,
     /// A file cannot be written because the disk is full.
     DiskFull,
@@ -38,7 +38,7 @@ pub enum Kind {
     Io,
     /// The role lacks a right.
     Denied,
-    /// What is named does not exist.
+    /// There is no such object.
     Undefined,
     /// It cannot be done in this way.
     Unsupported,
@@ -80,13 +80,12 @@ pub trait Explain: Display {
     }
 }
 
-/// What keeps this server from generating ids, whatever the call; with the name of the function that was called.
+/// The reasons that keep this server from generating any id; with the name of the function that was called.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub enum NotReadyError {
-    /// The library was not loaded at server start.
     #[error("snowflake_ids must be loaded via shared_preload_libraries")]
     NotPreloaded(&'static str),
-    /// A standby, or a server still replaying its log.
     #[error("cannot execute {0}() during recovery")]
     InRecovery(&'static str),
 }
@@ -147,7 +146,7 @@ pub const MAX_TEXT_BYTES: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is too long")]
 pub struct TooLong {
-    /// What the text is.
+    /// The subject of the text, for the message.
     pub name: &'static str,
     /// Its length, in bytes.
     pub bytes: usize,

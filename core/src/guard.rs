@@ -1,6 +1,6 @@
 //! Rules that a test may leave out, to see that a run of the simulation fails without them.
 //!
-//! Where a rule of a protocol is kept, the code that ships asks [`holds`]. Without the feature `guards`, which only
+//! The code that ships asks [`holds`] about each rule of a protocol. Without the feature `guards`, which only
 //! `make test-core` sets, that is the constant `true`.
 
 /// A rule of a protocol, named after what it keeps up.
@@ -30,7 +30,7 @@ pub enum Guard {
     ChosenLeft,
     /// A worker id is leased that has room in all layouts in use.
     LeaseFits,
-    /// What a holder tells of its ids is not ahead of its clock,
+    /// A holder's report of its ids is not ahead of its clock,
     LastBounded,
     /// nor, to others that share a registry, ahead of the registry's clock.
     PeersBounded,
@@ -48,9 +48,9 @@ pub enum Guard {
     SyncDirectory,
     /// A term begins at the mark, not at the clock.
     StartAtMark,
-    /// What is noted at the end of a term is read when no session can take any more.
+    /// The position noted at the end of a term is read when no session can take any more.
     CloseFirst,
-    /// What sessions hold is stale then.
+    /// Positions that sessions hold are stale then.
     HeldStale,
     /// It is noted only where a term of that very node ended.
     SettleOwnTerm,
@@ -72,7 +72,7 @@ pub enum Guard {
     Witness,
     /// The marks of other nodes than the one that issues are kept.
     MarksKept,
-    /// What raises the marks of the server's own layout raises those of all others,
+    /// A raise of the marks of the server's own layout raises those of all others,
     OthersRise,
     /// a worker id that was given back is another's only after the ids of all layouts,
     OthersEnd,
@@ -80,7 +80,7 @@ pub enum Guard {
     OthersStart,
     /// Ids of a new layout of the server's own begin above those of the former.
     LayoutRises,
-    /// What a session takes is of its layout only if the place was that layout's before and after.
+    /// A position that a session takes is of its layout only if the place was that layout's before and after.
     PlaceHeld,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
@@ -90,19 +90,19 @@ pub enum Guard {
     // The carry-over file.
     /// Each reservation gives the row a version that it never had.
     NewVersion,
-    /// What is taken up of the file is noted as such before any of it is handed out.
+    /// A range taken up of the file is noted as such before any of it is handed out.
     NotedFirst,
-    /// What rolled back transactions handed out is noted at a stop.
+    /// The ids that rolled-back transactions handed out are noted at a stop.
     FloorNoted,
     /// It counts in one life of the tag.
     FloorOfLife,
 
     // What a transaction hands out itself.
-    /// What it hands out is noted at once, should it be rolled back.
+    /// An id that it hands out is noted at once, should it be rolled back.
     OwnFloor,
-    /// What others have of a tag is taken away when a change of it is committed.
+    /// Buffered ids of a tag are taken from others when a change of it is committed.
     OwnCloses,
-    /// How far it came is written into the row.
+    /// Its last id is written into the row.
     OwnWritten,
 
     // Handing tags over.
@@ -137,7 +137,7 @@ pub enum Guard {
     // Refills through a registry.
     /// A registry is told what was received from it, and refuses if its row is behind.
     Received,
-    /// That is durable before any of it is handed out.
+    /// The note of it is durable before any of it is handed out.
     ReceivedFirst,
     /// A registry on an earlier timeline than was seen is refused.
     Timeline,

@@ -6,7 +6,7 @@
 mod memory;
 
 use memory::{Machine, Server};
-use snowflake_ids_core::generator::session::{Session, SessionError, take};
+use snowflake_ids_core::generator::session::{Session, SessionError, take, wait_and_take};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::registry::lease::{Lease, Policy};
 use snowflake_ids_core::registry::wire::LeaseError;
@@ -127,7 +127,7 @@ fn a_lease_that_is_given_back_is_free_after_the_ids_of_all_layouts() {
     needs(Guard::OthersEnd, || {
         let mut state = used(LEASED);
         state.settle(&web(), node(3), web().position_at(at(90)));
-        state.end_of(&lease(3, None), &own()) > at(90)
+        state.end_of(&lease(3, None)) > at(90)
     });
 }
 
@@ -158,7 +158,7 @@ fn a_copy_is_known_by_ids_of_any_layout() {
     assert!(matches!(state.clone().open(&copy), Err(StateError::Copy { worker: 3, .. })));
     let leased = Here { home: home("copy"), ..here(LEASED) };
     let copied = state.open(&leased).unwrap();
-    assert_eq!(copied.blocked_workers(&own(), 0, NOW), [3]);
+    assert_eq!(copied.blocked_workers(0, NOW), [3]);
 }
 
 /// A layout of its own for each number.
@@ -208,16 +208,16 @@ fn a_node_that_is_another_servers_stays_so_when_its_layout_is_dropped() {
         state.reserve(&many(number), at(10 + number), Position(0), SECOND);
     }
     assert!(state.marks_of(&web()).is_none(), "it is kept");
-    assert!(state.blocked_workers(&own(), 0, at(10_000)).contains(&3));
+    assert!(state.blocked_workers(0, at(10_000)).contains(&3));
 }
 
 #[test]
 fn worker_ids_are_limited_to_what_all_layouts_in_use_have() {
     let mut state = State::fresh(&here(LEASED));
-    assert_eq!(state.worker_limit(&own(), NOW), 31);
+    assert_eq!(state.worker_limit(NOW), 31);
     state.want(&web(), NOW);
-    assert_eq!(state.worker_limit(&own(), NOW), 7);
-    assert_eq!(state.worker_limit(&own(), at(8 * 86_400)), 31, "one that is not used any more");
+    assert_eq!(state.worker_limit(NOW), 7);
+    assert_eq!(state.worker_limit(at(8 * 86_400)), 31, "one that is not used any more");
 }
 
 #[test]
@@ -237,13 +237,13 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
         let last = Position(state.own.highest().0 - 1);
         let changed = Here { layout: next, ..here(FIXED) };
         assert!(matches!(state.clone().open(&changed), Err(StateError::Layout { .. })), "nobody has said so");
-        state.next_layout = Some(next.to_string());
+        state.next_layout = Some(next);
         let waits = state.clone().open(&Here { layout: former, ..here(FIXED) }).unwrap();
         assert_eq!(waits.next_layout, state.next_layout, "it has not been restarted with it");
         let third = Here { layout: third(), ..here(FIXED) };
         assert!(matches!(state.clone().open(&third), Err(StateError::Layout { .. })), "it is another one");
         let state = state.open(&changed).unwrap();
-        assert_eq!((state.layout.as_str(), &state.next_layout), (next.to_string().as_str(), &None));
+        assert_eq!((state.layout, state.next_layout), (next, None));
         assert_eq!(state.mark_in(&former, node(3)), old, "the marks of the former are kept");
         assert!(state.mark(node(3)) >= new, "and those that there were of the new one");
         assert_eq!(state.clone().open(&changed), Ok(state.clone()));
@@ -257,7 +257,7 @@ fn a_lease_holds_in_a_new_layout() {
     let since = UnixMicros(at(30).0 + 700_000);
     let mut state = State::fresh(&here(LEASED));
     state.take_up(lease(5, Some(since)));
-    state.next_layout = Some(web().to_string());
+    state.next_layout = Some(web());
     let state = state.open(&Here { layout: web(), ..here(LEASED) }).unwrap();
     assert!(state.mark(node(5)) >= web().position_at(since));
 }
@@ -267,7 +267,7 @@ fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), LEASED, 4);
     server.issuer().change(|state, _| state.take_up(lease(9, None))).unwrap();
-    server.issuer().change(|state, _| state.next_layout = Some(web().to_string())).unwrap();
+    server.issuer().change(|state, _| state.next_layout = Some(web())).unwrap();
     let restarted = Server::start(&machine, web(), LEASED, 4);
     restarted.offer(lease(5, None));
     ids(&restarted, &web(), &Session::new()).unwrap();
@@ -279,9 +279,9 @@ fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
 fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, SessionError> {
     let one = NonZeroU32::MIN;
     let issuer = server.issuer();
-    session
-        .wait_and_refill(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))
-        .map(|(issued, _)| session.hand_out(layout, issued))
+    let waited =
+        wait_and_take(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))?;
+    Ok(session.hand_out(layout, session.keep(waited.taken, waited.era)))
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn a_place_is_given_up_after_a_minute_without_ids() {
     assert!(refused.hint().unwrap().contains("max_generators"));
     machine.set(at(62));
     ids(&server, &third(), &of_third).unwrap();
-    assert!(!server.shared.is_held(seat));
+    assert!(!server.shared.seated(seat, &own()).is_held());
     let layout = web();
     let gone = server.shared.seated(seat, &layout);
     assert!(matches!(take(&gone, &RULES, &at(62), NonZeroU32::MIN), Err(GeneratorError::Unreserved)));
@@ -387,7 +387,7 @@ fn a_place_that_is_taken_from_a_database_gives_nothing_any_more() {
     server.database.set(4);
     let seats = [web(), third()].map(|layout| server.issuer().seat(&layout).unwrap());
     ids(&server, &many(4), &later).unwrap();
-    let lost: Vec<_> = seats.iter().filter(|seat| !server.shared.is_held(**seat)).collect();
+    let lost: Vec<_> = seats.iter().filter(|seat| !server.shared.seated(**seat, &own()).is_held()).collect();
     assert_eq!(lost.len(), 1);
     // Another's place is free after a minute: what comes then is above.
     machine.set(at(62));
@@ -470,7 +470,7 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     server.offer(lease(5, None));
     ids(&server, &web(), &Session::new()).unwrap();
     assert_eq!(server.state().node.unwrap().worker, 5);
-    assert_eq!(server.state().worker_limit(&own(), NOW), 7);
+    assert_eq!(server.state().worker_limit(NOW), 7);
     // None that fits is to be had: the call fails, and says why.
     issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();

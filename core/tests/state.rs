@@ -149,7 +149,7 @@ fn a_copy_under_a_lease_forgets_it_and_never_uses_its_worker_id() {
     let copy = Here { home: home("copy"), ..here(LEASED) };
     let state = leased().open(&copy).unwrap();
     assert_eq!((state.node, &state.lease, state.claim), (None, &None, None));
-    assert_eq!(state.blocked_workers(&layout(), 0, NOW), [3]);
+    assert_eq!(state.blocked_workers(0, NOW), [3]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_state_that_was_put_back_under_a_lease_forgets_it_and_begins_above_all_worke
     let found = found_in(LEASED, &birth(2, "11.5"));
     let settled = state.open(&found).unwrap();
     assert_eq!((settled.node, &settled.lease, settled.claim), (None, &None, None));
-    assert_eq!(settled.blocked_workers(&layout(), 0, NOW), [3]);
+    assert_eq!(settled.blocked_workers(0, NOW), [3]);
     assert!(settled.mark(node(9, 0)) >= after(60), "one that it leased since");
     let rewritten = settled.in_file(birth(3, "12.5"));
     assert_eq!(rewritten.clone().open(&found_in(LEASED, &birth(3, "12.5"))), Ok(rewritten), "and that once");
@@ -207,7 +207,7 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
     let shared = State { lease: Some(Lease { origin, ..lease(3) }), ..leased() }.in_file(birth(1, "10.5"));
     let settled = shared.open(&found_in(LEASED, &birth(2, "11.5"))).unwrap();
     assert_eq!((settled.node, &settled.lease, settled.mark(node(9, 0))), (None, &None, Position(0)));
-    assert_eq!(settled.blocked_workers(&layout(), 0, NOW), [3]);
+    assert_eq!(settled.blocked_workers(0, NOW), [3]);
 }
 
 /// A file system may keep no births, and begin to; inodes are compared in any case.
@@ -533,7 +533,7 @@ fn a_worker_id_is_free_above_its_mark_even_if_that_was_dropped() {
         state.settle(&layout(), node(worker, 0), after(40));
     }
     assert!(!state.own.marks.iter().any(|mark| mark.node == node(3, 0)), "it is kept");
-    assert!(layout().position_at(state.end_of(&lease(3), &layout())) > after(30));
+    assert!(layout().position_at(state.end_of(&lease(3))) > after(30));
 }
 
 /// The layout of the server that is to have another one.
@@ -554,12 +554,12 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         let refused = state.clone().open(&with_later);
         assert!(matches!(refused, Err(StateError::Layout { .. })), "{refused:?}");
         let mut noted = state.clone();
-        noted.next_layout = Some(later().to_string());
+        noted.next_layout = Some(later());
         // Not at this start: the setting is as it was.
         assert_eq!(noted.clone().open(&here(identity)), Ok(noted.clone()));
         let noted = State::from_text(noted.to_text().unwrap().as_bytes()).unwrap();
         let opened = noted.clone().open(&with_later).unwrap();
-        assert_eq!((opened.layout.as_str(), opened.next_layout.as_deref()), (&*later().to_string(), None));
+        assert_eq!((opened.layout, opened.next_layout), (later(), None));
         assert_eq!(opened.node, state.node);
         assert_eq!(opened.marks_of(&layout()), Some(&state.own), "the old marks are kept");
         assert_eq!(opened.clone().open(&with_later), Ok(opened.clone()));
@@ -570,7 +570,7 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         let mut back = opened;
         back.reserve(&later(), NOW, Position(0), 3 * SECOND);
         let given = ids(&later(), Position(back.own.highest().0 - 1)).1;
-        back.next_layout = Some(layout().to_string());
+        back.next_layout = Some(layout());
         let back = back.open(&here(identity)).unwrap();
         let mark = back.mark(back.node.unwrap());
         assert!(ids(&layout(), mark).0 > given && mark >= state.mark(state.node.unwrap()));
@@ -580,7 +580,7 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
 #[test]
 fn a_lease_goes_on_in_another_layout() {
     let mut state = leased();
-    state.next_layout = Some(later().to_string());
+    state.next_layout = Some(later());
     let opened = state.open(&Here { layout: later(), ..here(LEASED) }).unwrap();
     assert_eq!(opened.lease.map(|lease| lease.worker), Some(3));
 }
@@ -591,7 +591,7 @@ fn goes_on_above() -> bool {
     let ahead = NOW.plus(Duration::from_hours(10 * 365 * 24));
     state.reserve(&layout(), ahead, Position(0), 3 * SECOND);
     let given = ids(&layout(), Position(state.own.highest().0 - 1)).1;
-    state.next_layout = Some(later().to_string());
+    state.next_layout = Some(later());
     let opened = state.open(&Here { layout: later(), ..here(FIXED) }).unwrap();
     [3, 4].iter().all(|worker| ids(&later(), opened.mark(node(*worker, 0))).0 > given)
 }

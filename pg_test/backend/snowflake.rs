@@ -5,7 +5,6 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod tests {
     use crate::backend_tests::{one, sqlstate};
-    use crate::named::error::NoIdError;
     use crate::pg::clock::SystemClock;
     use crate::shared::generator;
     use crate::{settings, snowflake};
@@ -51,7 +50,7 @@ mod tests {
         for cache in [1, 64, 1, 1000, 3] {
             Spi::run(&format!("SET snowflake_ids.cache = {cache}")).unwrap();
             for _ in 0..500 {
-                let id = snowflake::next("test").unwrap();
+                let id = snowflake::next("test", None).unwrap();
                 assert!(id > last, "{id} after {last}");
                 assert!(all.insert(id));
                 last = id;
@@ -63,8 +62,8 @@ mod tests {
     #[pg_test]
     fn several_take_what_the_session_holds_first() {
         Spi::run("SET snowflake_ids.cache = 100").unwrap();
-        let first = snowflake::next("test").unwrap();
-        let mut several = snowflake::several("test", 150).unwrap();
+        let first = snowflake::next("test", None).unwrap();
+        let mut several = snowflake::several("test", None, 150).unwrap();
         let mut last = first;
         for _ in 0..150 {
             let id = several.next().unwrap().unwrap();
@@ -72,7 +71,7 @@ mod tests {
             last = id;
         }
         assert_eq!(several.next().unwrap(), None);
-        assert!(snowflake::next("test").unwrap() > last);
+        assert!(snowflake::next("test", None).unwrap() > last);
     }
 
     #[pg_test]
@@ -124,9 +123,9 @@ mod tests {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.clock_wait_timeout = '1min'").unwrap();
         // Whatever other tests borrowed is over before this starts.
-        snowflake::next("test").unwrap();
+        snowflake::next("test", None).unwrap();
         let started = Instant::now();
-        let mut several = snowflake::several("test", 50_000).unwrap();
+        let mut several = snowflake::several("test", None, 50_000).unwrap();
         let ids: Vec<i64> = (0..50_000).map(|_| several.next().unwrap().unwrap()).collect();
         let elapsed = started.elapsed();
         assert!(ids.is_sorted());
@@ -138,14 +137,11 @@ mod tests {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.clock_wait_timeout = 0").unwrap();
         // Each call takes what is left of the present tick and throws it away.
-        let failure = (0..10_000).find_map(|_| snowflake::several("test", 8192).unwrap().next().err());
+        let failure = (0..10_000).find_map(|_| snowflake::several("test", None, 8192).unwrap().next().err());
         assert!(
             matches!(
                 failure,
-                Some(NoIdError::Session(SessionError::Refused(
-                    GeneratorError::Drift(Drift { cause: Cause::Demand, .. }),
-                    _
-                )))
+                Some(SessionError::Refused(GeneratorError::Drift(Drift { cause: Cause::Demand, .. }), _))
             ),
             "{failure:?}"
         );

@@ -74,7 +74,7 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         (bytes_of(name.value), of)
     };
     if of.isnull {
-        // What is wrong with the series is told first.
+        // A fault of the series is told first.
         let known = series::look_up(name).unwrap_or_else(|error| raise(error));
         raise(report(&SeriesError::NullKey { series: known.shown() }));
     }

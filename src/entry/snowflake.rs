@@ -13,7 +13,7 @@ entry!(
     pg_finfo_snowflake_nextval_wrapper,
     guarded,
     |_| snowflake::next_at_once(),
-    |_| snowflake::next("snowflake_nextval").unwrap_or_else(|error| raise(report(&error)))
+    |_| next(None)
 );
 entry!(
     snowflake_nextval_of_generator_wrapper,
@@ -22,9 +22,12 @@ entry!(
     // SAFETY: called by the server, with what it passes.
     |call| snowflake::next_of_at_once(unsafe { known(call)? }),
     // SAFETY: as above.
-    |call| snowflake::next_of("snowflake_nextval", unsafe { looked_up(call) })
-        .unwrap_or_else(|error| raise(error))
+    |call| next(Some(unsafe { looked_up(call) }))
 );
+
+fn next(of: Option<&'static Known>) -> i64 {
+    snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(&error)))
+}
 
 /// The generator that a call names, where the session knows it.
 ///

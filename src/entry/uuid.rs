@@ -9,22 +9,19 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, extension_sql, function_name, pg_guard, pg_sys};
 use snowflake_ids_core::Uuid;
 
-/// A UUID as the result of a function.
-type AsResult = fn(Uuid) -> Option<pg_sys::Datum>;
-
 entry!(
     snowflake_uuid_wrapper,
     pg_finfo_snowflake_uuid_wrapper,
     guarded,
     |_| as_uuid(snowflake::uuid_at_once()?),
-    |_| next("snowflake_uuid", as_uuid)
+    |_| next("snowflake_uuid", None, as_uuid)
 );
 entry!(
     snowflake_uuid_text_wrapper,
     pg_finfo_snowflake_uuid_text_wrapper,
     guarded_text,
     |_| as_text(snowflake::uuid_at_once()?),
-    |_| next("snowflake_uuid_text", as_text)
+    |_| next("snowflake_uuid_text", None, as_text)
 );
 entry!(
     snowflake_uuid_of_generator_wrapper,
@@ -33,7 +30,7 @@ entry!(
     // SAFETY: called by the server, with what it passes.
     |call| as_uuid(snowflake::uuid_of_at_once(unsafe { known(call)? })?),
     // SAFETY: as above.
-    |call| next_of("snowflake_uuid", unsafe { looked_up(call) }, as_uuid)
+    |call| next("snowflake_uuid", Some(unsafe { looked_up(call) }), as_uuid)
 );
 entry!(
     snowflake_uuid_text_of_generator_wrapper,
@@ -42,18 +39,15 @@ entry!(
     // SAFETY: called by the server, with what it passes.
     |call| as_text(snowflake::uuid_of_at_once(unsafe { known(call)? })?),
     // SAFETY: as above.
-    |call| next_of("snowflake_uuid_text", unsafe { looked_up(call) }, as_text)
+    |call| next("snowflake_uuid_text", Some(unsafe { looked_up(call) }), as_text)
 );
 
-fn next(function: &'static str, as_result: AsResult) -> pg_sys::Datum {
-    as_datum(snowflake::uuid(function).unwrap_or_else(|error| raise(report(&error))), as_result)
-}
-
-fn next_of(function: &'static str, known: &'static Known, as_result: AsResult) -> pg_sys::Datum {
-    as_datum(snowflake::uuid_of(function, known).unwrap_or_else(|error| raise(error)), as_result)
-}
-
-fn as_datum(uuid: Uuid, as_result: AsResult) -> pg_sys::Datum {
+fn next(
+    function: &'static str,
+    of: Option<&'static Known>,
+    as_result: fn(Uuid) -> Option<pg_sys::Datum>,
+) -> pg_sys::Datum {
+    let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(&error)));
     as_result(uuid).unwrap_or_else(|| {
         raise(ErrorReport::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", function_name!()))
     })

@@ -37,7 +37,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let given_up = issuer::change(shared, |state, _| state.leave_registry(&registry.identity));
     let Some((lease, claim)) = given_up.map_err(hindered)? else { return Ok(()) };
     // Ended by now: its mark is exact.
-    let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout)).map_err(hindered)?;
+    let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(hindered)?;
     let Lease { datacenter, worker, .. } = lease;
     // By one of these the row is known, if a renewal is on its way.
     let tokens = [Some(lease.token), claim];

@@ -61,7 +61,7 @@ pub fn is_registry() -> Result<bool, SpiError> {
         (is_known, [state.lease.as_ref().map(|lease| lease.token), state.claim])
     });
     let (is_known, own) = known.unwrap_or_default();
-    Ok(is_known || has_others(own, issuer::believed_now(shared))?)
+    Ok(is_known || has_others(own, shared.now())?)
 }
 
 /// The database by way of which this server has its worker ids together with others, where that is not this one and this one is

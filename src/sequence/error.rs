@@ -1,10 +1,10 @@
 //! Errors of bound sequences.
 
-use crate::named::error::NoIdError;
 use crate::pg::sequence;
 use crate::segment::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
+use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::{Explain, Kind};
 
@@ -13,7 +13,7 @@ use snowflake_ids_core::{Explain, Kind};
 pub enum SequenceError {
     /// There is no snowflake id, of the generator that a sequence is bound to.
     #[error("{error}")]
-    Snowflake { error: Box<NoIdError>, sequence: String },
+    Snowflake { error: Box<SessionError>, sequence: String },
     /// There is no id of the tag that a sequence is bound to.
     #[error("{error}")]
     Segment { error: SegmentError, sequence: String },
@@ -54,7 +54,7 @@ pub enum SequenceError {
 
 impl SequenceError {
     /// Returns the reason why there is no snowflake id.
-    pub fn of_generator(error: NoIdError, sequence: Oid) -> Self {
+    pub fn of_generator(error: SessionError, sequence: Oid) -> Self {
         Self::Snowflake { error: Box::new(error), sequence: sequence::name(sequence) }
     }
 
@@ -81,7 +81,7 @@ impl Explain for SequenceError {
 
     fn detail(&self) -> Option<String> {
         match self {
-            Self::Snowflake { error, sequence } if matches!(**error, NoIdError::Named(_)) => {
+            Self::Snowflake { error, sequence } if matches!(**error, SessionError::Named(_)) => {
                 let bound = format!("Sequence \"{sequence}\" is bound to it.");
                 Some(error.detail().map_or_else(|| bound.clone(), |detail| format!("{detail} {bound}")))
             }

@@ -12,7 +12,7 @@ use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the issuer shares with all processes, and what only a server has.
+/// The issuer's shared memory, and the parts that only a server has.
 #[repr(C, align(64))]
 pub struct Shared {
     issuing: issuer::Shared,
@@ -93,15 +93,13 @@ impl Shared {
         self.named.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The wall clock, or the time by the clock reference where it has jumped too far ahead to be followed.
+    pub fn now(&self) -> UnixMicros {
+        self.believed(SystemClock.now(), since_boot(), settings::max_clock_jump())
+    }
+
     /// The ids that all processes took since server start.
     pub fn counted(&self) -> u64 {
         self.tallies.iter().map(|tally| tally.0.load(Ordering::Relaxed)).sum()
-    }
-}
-
-/// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
-impl Clock for Shared {
-    fn now(&self) -> UnixMicros {
-        self.believed(SystemClock.now(), since_boot(), settings::max_clock_jump())
     }
 }

@@ -7,17 +7,17 @@ use crate::shared::worker_slot::WorkerSlot;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What they tell.
+/// The messages.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Leases {
-    /// What is asked of the lease worker.
+    /// Requests to the lease worker.
     pub requests: LeaseRequests,
     /// Broadcast when a request was answered.
     pub answered: Condition,
     /// The lease worker's place: there is one at a time. Given out by the launcher.
     pub worker_slot: WorkerSlot,
-    /// What a look into a database found: its `Use`, from 1; 0 when that was read.
+    /// The result of the last survey of a database: its `Use`, from 1; 0 once consumed.
     pub found: AtomicU32,
     /// Number of lease workers that have reached their database.
     pub arrivals: AtomicU64,

@@ -16,7 +16,7 @@ pub fn places() -> &'static [ProgressPlace] {
     PROGRESS.get().copied().unwrap_or_default()
 }
 
-/// That of this process.
+/// The place of this process.
 pub fn own_place() -> Option<&'static ProgressPlace> {
     places().get(server::process_number())
 }

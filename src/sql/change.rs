@@ -75,8 +75,7 @@ mod snowflake_ids_internal {
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
         // First, so that a server that is started with the setting finds it.
-        issuer::change(shared, |state, _| state.next_layout = Some(new.to_string()))
-            .map_err(|error| report(&error))?;
+        issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
         settings::set_layout_at_next_start(&new);
         ErrorReport::new(
             Code::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -101,7 +100,7 @@ mod snowflake_ids_internal {
     }
 }
 
-use crate::issuer::{believed_now, issuer};
+use crate::issuer::issuer;
 use crate::named;
 use crate::pg::report::report;
 use crate::pg::server;
@@ -153,7 +152,7 @@ fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, L
     let mark = issuer(shared).highest_in(&old).map_err(|error| report(&error))?;
     let drift = Duration::from_micros(settings::rules().max_drift);
     let ahead = drift.saturating_add(settings::max_clock_skew()).saturating_add(named::UNDER_WAY);
-    Ok((old, new, check(&old, &new, Past { mark, ahead }, believed_now(shared))))
+    Ok((old, new, check(&old, &new, Past { mark, ahead }, shared.now())))
 }
 
 extension_sql_file!("change.sql", name = "layout_change", requires = ["generators"]);

@@ -14,7 +14,7 @@ const MAX_COUNT: i32 = 10_000_000;
 /// Several ids at once, in growing order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
-    let several = snowflake::several("snowflake_nextvals", checked_count(count)?);
+    let several = snowflake::several("snowflake_nextvals", None, checked_count(count)?);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
@@ -27,7 +27,7 @@ fn snowflake_nextvals_of_generator(
     let count = checked_count(count)?;
     let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
     let known = named::look_up(name).map_err(|error| report(&error))?;
-    let several = snowflake::several_of("snowflake_nextvals", known, count);
+    let several = snowflake::several("snowflake_nextvals", Some(known), count);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 

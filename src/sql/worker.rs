@@ -59,8 +59,7 @@ fn worker_give_up(
     .map_err(|error| report(&error))?;
     let Some(lease) = lease else { return Ok(None) };
     // Ended by now: its mark is exact.
-    let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout))
-        .map_err(|error| report(&error))?;
+    let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(|error| report(&error))?;
     time::to_sql(end).map(Some)
 }
 
@@ -71,7 +70,7 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
     let Some((datacenter, worker)) = unsigned(datacenter_id).zip(unsigned(worker_id)) else {
         return Ok(false);
     };
-    let now = issuer::believed_now(shared);
+    let now = shared.now();
     let taken = issuer::change(shared, |state, here| state.leave_worker(here, now, datacenter, worker));
     taken.map_err(|error| report(&error))?.map_err(|none| report(&none))
 }

@@ -11,9 +11,6 @@ use std::time::Duration;
 
 /// Returns what the row of this name says; None where there is none. Waits for so long where the table is locked. Only
 /// within a transaction, of which it sees what that has changed.
-///
-/// # Errors
-/// [`Unseen`].
 pub fn read(name: &Tag, limit: Duration) -> Result<Option<Result<Named, NamedError>>, Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| found = Some(named_of(row));

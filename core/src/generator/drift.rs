@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Cause {
     /// The clock was stepped back and is not yet where it was.
     StepBack,
-    /// What the server had reserved before it ended without a clean stop is not over yet: ids begin above it.
+    /// The time reserved before an unclean stop is not over yet: ids begin above it.
     Start,
     /// Ids are taken faster than the ticks of the layout hold them.
     Demand,
@@ -20,11 +20,11 @@ pub enum Cause {
 /// The next id would run too far ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// What put the generator ahead.
+    /// The reason why the generator is ahead.
     pub cause: Cause,
-    /// How far the next id is ahead of the clock.
+    /// The time by which the next id is ahead of the clock.
     pub ahead: Duration,
-    /// How far it may be by `snowflake_ids.max_drift`.
+    /// The largest drift, `snowflake_ids.max_drift`.
     pub max_drift: Duration,
 }
 
@@ -41,9 +41,9 @@ impl Drift {
 }
 
 /// Reason why a generator gave nothing.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratorError {
-    /// Too far ahead of the clock.
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
         Cause::Start => "the time reserved earlier is not over yet",
@@ -53,20 +53,10 @@ pub enum GeneratorError {
     /// Nothing is reserved to issue from, or no longer: the high-water mark has to be raised first.
     #[error("no ids are reserved")]
     Unreserved,
-    /// The wall clock shows a time before the layout begins.
     #[error("the clock is before the epoch of the layout")]
-    BeforeEpoch {
-        /// What the wall clock showed when the id was asked for.
-        at: UnixMicros,
-        /// The instant of the layout's tick 0.
-        epoch: UnixMicros,
-    },
-    /// The clock, or the next id, is behind the layout's last tick.
+    BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
     #[error("the time of the layout is used up")]
-    Exhausted {
-        /// The last instant that lies in one of the layout's ticks.
-        last: UnixMicros,
-    },
+    Exhausted { last: UnixMicros },
 }
 
 impl From<TickError> for GeneratorError {

@@ -25,20 +25,20 @@ pub struct GeneratorRow<'a> {
     pub modulus: Option<i32>,
     /// The part that the ids are of.
     pub remainder: Option<i32>,
-    /// Where the sequence of a fresh tick starts; None: as the setting says.
+    /// The start of the sequence of a fresh tick; None: as the setting says.
     pub sequence_start: Option<&'a str>,
     /// Number of ids a session takes at once; None: as the setting says.
     pub cache: Option<i32>,
 }
 
-/// What a name stands for.
+/// A named generator's layout and rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The layout of the ids.
     pub layout: Layout,
     /// The shard whose ids it gives; None: as the setting says.
     pub shard: Option<Shard>,
-    /// Where the sequence of a fresh tick starts; None: as the setting says.
+    /// The start of the sequence of a fresh tick; None: as the setting says.
     pub sequence_start: Option<SequenceStart>,
     /// Number of ids a session takes at once; None: as the setting says.
     pub cache: Option<NonZeroU32>,
@@ -56,10 +56,7 @@ impl Named {
         Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
-    /// What a generator of this name may be: its name is not another layout's.
-    ///
-    /// # Errors
-    /// [`NamedError::Layoutlike`].
+    /// Checks that the name is not another layout's.
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
         match name.parse::<Layout>() {
@@ -79,9 +76,6 @@ impl Named {
 }
 
 /// Returns whether bytes of so many characters can be a name.
-///
-/// # Errors
-/// [`NamedError`].
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
     // In each encoding that a database can have, such a byte is that character.
     if bytes.is_empty() {
@@ -128,41 +122,30 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
     count.ok_or(NamedError::Cache { cache })
 }
 
-/// Why there is no named generator, or can be none of these terms.
+/// Reason why there is no named generator, or can be none of these terms.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamedError {
-    /// There is no row of this name.
     #[error("generator \"{name}\" does not exist")]
     Unknown { name: String },
-    /// A name without a character.
     #[error("generator name must not be empty")]
     NoName,
-    /// A name with too many.
     #[error("generator name is too long")]
     LongName { bytes: usize },
-    /// A name that would break lines.
     #[error("generator name has a control character in it")]
     ControlName,
-    /// A name that functions which take a layout would take for one.
     #[error("generator name \"{name}\" says a layout")]
     Layoutlike { name: String, layout: Box<Layout> },
-    /// Its layout is none.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// One of two that say nothing without each other.
     #[error("modulus and remainder must be given together")]
     Half { has_modulus: bool },
-    /// More parts than a tick has ids, or none.
     #[error("modulus {modulus} is out of range")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
-    /// A part that there is not.
     #[error("remainder {remainder} is out of range")]
     Remainder { remainder: i32, modulus: i64 },
-    /// A word that says no start.
     #[error("unrecognized value for sequence_start: \"{text}\"")]
     Start { text: String },
-    /// No number of ids that a session may take at once.
     #[error("cache {cache} is out of range")]
     Cache { cache: i32 },
 }

@@ -4,12 +4,12 @@ use crate::clock::UnixMicros;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 
-/// What a generator is allowed to do.
+/// Limits of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The largest drift in microseconds: tolerated steps back and borrowed future alike.
     pub max_drift: u64,
-    /// Where the sequence of a fresh tick starts.
+    /// The start of the sequence of a fresh tick.
     pub start: SequenceStart,
 }
 
@@ -20,7 +20,7 @@ impl Rules {
     }
 }
 
-/// What to do when the clock stepped back by more than the largest drift.
+/// The reaction to a clock that stepped back by more than the largest drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockRollback {
     /// Fail at once.

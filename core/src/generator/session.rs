@@ -3,10 +3,8 @@
 
 mod error;
 mod held;
-mod take;
 mod wait;
 
 pub use error::SessionError;
-pub use held::Session;
-pub use take::{take, take_fitting};
-pub use wait::{Believed, Caller, Waited, wait_and_take};
+pub use held::{Session, take, take_fitting};
+pub use wait::{Caller, Waited, wait_and_take};

@@ -56,7 +56,7 @@ pub struct Generator {
     era: AtomicU64,
     /// The position that the term began with: nothing was issued while `next` is still here.
     first: AtomicU64,
-    /// What `next` was when the generator was closed.
+    /// The value of `next` when the generator was closed.
     closed_at: AtomicU64,
     /// Steps back of the wall clock, counted once each.
     steps_back: AtomicU64,
@@ -195,9 +195,6 @@ impl Generator {
 
     /// Takes at least one and at most `want` positions in one atomic step. Fewer come where more would run
     /// further ahead of the clock than the rules allow, or past the high-water mark.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     #[inline]
     pub fn take(
         &self,
@@ -211,9 +208,6 @@ impl Generator {
 
     /// Takes positions of which the first has an id that is the shard's, in one atomic step: as many as hold `want` ids of
     /// the shard on average. Fewer come as in [`Generator::take`]. The positions before the first are used up.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     pub fn take_fitting(
         &self,
         layout: &Layout,
@@ -457,7 +451,7 @@ impl Generator {
         ] {
             of_layout.store(0, Ordering::Release);
         }
-        // What sessions still hold was another layout's.
+        // Sessions may still hold positions of another layout.
         self.era.fetch_add(1, Ordering::AcqRel);
     }
 

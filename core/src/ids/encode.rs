@@ -22,23 +22,18 @@ pub enum Format {
     Hex,
 }
 
-/// Why text is not an id, or a name not a format.
+/// Reason why a text is no id, or a name no format.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// No format has this name.
     #[error("unrecognized text format \"{name}\"")]
     UnknownFormat { name: String },
-    /// A negative id.
     #[error("id {id} is negative")]
     Negative { id: i64 },
-    /// Text without a digit.
     #[error("text is not a {format} id: it is empty")]
     Empty { format: &'static str },
-    /// A character outside the alphabet.
     #[error("text is not a {format} id: character \"{}\" at position {at} is not a digit of it", excerpt(&.found.to_string()))]
     Digit { format: &'static str, found: char, at: usize },
-    /// A value beyond 63 bits.
     #[error("text is not a {format} id: its value is out of range")]
     TooLarge { format: &'static str },
 }
@@ -97,9 +92,6 @@ impl Format {
     }
 
     /// Writes an id; with `fixed` padded to [`Format::width`], so that text sorts like ids.
-    ///
-    /// # Errors
-    /// [`TextError::Negative`].
     pub fn encode(self, id: i64, fixed: bool) -> Result<String, TextError> {
         let value = u64::try_from(id).map_err(|_| TextError::Negative { id })?;
         let mut digits = self.digits(value);

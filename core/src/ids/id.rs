@@ -28,7 +28,7 @@ impl Node {
 /// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Decoded {
-    /// What was taken apart: 0 to the largest id of the layout.
+    /// The id, 0 to the largest of the layout.
     pub id: u64,
     /// The instant at which the id's tick begins.
     pub timestamp: UnixMicros,
@@ -46,19 +46,14 @@ pub struct Decoded {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// A negative id: no layout uses the sign.
     #[error("id {id} is negative")]
     Negative { id: i64 },
-    /// An id with more bits than the layout.
     #[error("id {id} has bits beyond layout \"{layout}\"")]
     Foreign { id: i64, layout: Layout },
-    /// A field's value beyond its width.
     #[error("{field} {value} is out of range for layout \"{layout}\"")]
     Field { field: Field, value: i64, layout: Layout },
-    /// A length of time that is no positive, whole number of ticks, or longer than all of them.
     #[error("interval {} is not a whole number of ticks of layout \"{layout}\"", seconds(*micros))]
     Span { micros: i64, layout: Layout },
-    /// An instant outside the layout.
     #[error(transparent)]
     Tick(#[from] TickError),
 }
@@ -155,9 +150,6 @@ impl Layout {
     }
 
     /// Returns the number of ids a length of time in microseconds spans: how far apart the smallest ids of two ticks are.
-    ///
-    /// # Errors
-    /// [`IdError::Span`].
     pub fn ids_in(&self, micros: i64) -> Result<u64, IdError> {
         let ticks = u64::try_from(micros).ok().filter(|micros| micros.is_multiple_of(self.unit()));
         match ticks.map(|micros| micros / self.unit()) {

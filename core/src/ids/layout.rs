@@ -7,12 +7,8 @@
 
 mod bits;
 pub mod change;
-mod error;
 mod field;
-mod preset;
 mod text;
 
 pub use bits::Layout;
-pub use error::{LayoutError, TickError};
-pub use field::{Field, Order, Widths};
-pub use preset::PRESETS;
+pub use field::{Field, LayoutError, Order, PRESETS, TickError, Widths};

@@ -28,9 +28,6 @@ pub struct Shard {
 
 impl Shard {
     /// The shard of these figures.
-    ///
-    /// # Errors
-    /// [`ShardError`]
     pub fn new(modulus: i64, remainder: i64) -> Result<Self, ShardError> {
         if modulus < 1 || modulus > MAX_MODULUS.into() {
             return Err(ShardError::Modulus(modulus));
@@ -58,9 +55,6 @@ impl Shard {
     }
 
     /// Returns whether a tick of the layout has an id for each shard, on average.
-    ///
-    /// # Errors
-    /// [`ShardError::Room`]
     pub fn check_layout(&self, layout: &Layout) -> Result<(), ShardError> {
         let room = layout.max(Field::Sequence) + 1;
         if self.modulus() > room {
@@ -205,20 +199,16 @@ impl FromStr for Shard {
     }
 }
 
-/// Why figures are no shard, or a layout has no ids for one.
+/// Reason why figures are no shard, or a layout has no ids for one.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardError {
-    /// Text that is not two numbers.
     #[error("shard \"{text}\" is not valid")]
     Syntax { text: String },
-    /// No shard, or too many.
     #[error("modulus {0} is out of range")]
     Modulus(i64),
-    /// There is no such shard.
     #[error("remainder {remainder} is out of range")]
     Remainder { modulus: i64, remainder: i64 },
-    /// A tick of the layout holds fewer ids than there are shards.
     #[error("modulus {modulus} is more than the layout's sequence has room for")]
     Room { modulus: u64, room: u64 },
 }

@@ -44,13 +44,10 @@ pub struct Uuid(pub u128);
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UuidError {
-    /// One of another version or variant.
     #[error("uuid {uuid} is not of version 7")]
     OtherVersion { uuid: Uuid },
-    /// One that no node of this layout makes.
     #[error("uuid {uuid} was not made with layout \"{layout}\"")]
     Foreign { uuid: Uuid, layout: Layout },
-    /// An instant that 48 bits of milliseconds do not hold.
     #[error("the time of version 7 of UUIDs is used up")]
     TooLate,
 }
@@ -215,9 +212,6 @@ impl Layout {
     }
 
     /// The tick, node and sequence that a UUID of this layout was made of, and the id that they make.
-    ///
-    /// # Errors
-    /// [`UuidError`], as [`Layout::id_of_uuid`].
     pub fn decode_uuid(&self, uuid: Uuid) -> Result<Decoded, UuidError> {
         let id = self.id_of_uuid(uuid)?;
         self.decode(id).map_err(|_| UuidError::Foreign { uuid, layout: *self })
@@ -279,7 +273,7 @@ impl Filler {
     }
 }
 
-/// What a text says that has no type yet, such as a parameter's: an id or a UUID.
+/// An id or a UUID, read from a text that has no type yet, such as a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdOrUuid {
     /// A number.

@@ -23,7 +23,7 @@ use crate::registry::lease::{Holder, Lease, Origin, Skew, check_clock};
 use crate::registry::wire::{
     Entry, Former, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut,
 };
-use crate::server::issuer::{IssuerError, IssuerState};
+use crate::server::issuer::{Host, IssuerError};
 use crate::server::state::{Here, Identity, State};
 use acquire::Plan;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -55,7 +55,7 @@ enum LeaseJob {
     Renew(Lease, Entry),
 }
 
-impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Does what is asked, if anything is, and answers.
     pub fn round(&mut self) -> Round {
         let Some(ticket) = self.requests.request.pending() else { return Round::Idle };
@@ -72,7 +72,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Does what is to be done about the lease, all of it. Err: not here.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
         for attempt in 1..=ATTEMPTS {
-            if self.state.shared().counts.registry() != Some(self.host.database()) {
+            if self.state.shared.counts.registry() != Some(self.host.database()) {
                 return Err(Round::Elsewhere);
             }
             let again = |conflict| conflict && attempt < ATTEMPTS;
@@ -128,14 +128,14 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             }
             // By now the state lock is held, which may have taken a while.
             let now = issuer.believed_now();
-            let behind = requests.is_another_wanted(issuer.shared().era());
-            let generator = &issuer.shared().generator;
+            let behind = requests.is_another_wanted(issuer.shared.era());
+            let generator = &issuer.shared.generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
-            let limit = state.worker_limit(&here.layout, now);
+            let limit = state.worker_limit(now);
             let plan = |state: &State, lease: Option<Lease>, usable_at, entry| {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
                 let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker);
-                let mut except = state.blocked_workers(&here.layout, datacenter, usable_at);
+                let mut except = state.blocked_workers(datacenter, usable_at);
                 // It issues under that one now.
                 except.retain(|worker| behind || Some(*worker) != chosen);
                 let kept =
@@ -159,7 +159,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
                     // Ids may run ahead of the clock, and come to the expiry long before it does.
-                    let is_used_up = state.comes_to(lease.expiry, &here.layout);
+                    let is_used_up = state.comes_to(lease.expiry);
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
                     // A layout came into use that has no room for the worker id, which is kept where there is no other.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
@@ -172,7 +172,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     }
                     LeaseJob::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
                 }
-                Some(_) if behind && state.blocks_all_workers(&here.layout, now) => LeaseJob::Impossible,
+                Some(_) if behind && state.blocks_all_workers(now) => LeaseJob::Impossible,
                 lease => {
                     // By then the clock must have passed the ids of a worker for it to be of use: now, where that is why.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };

@@ -31,9 +31,9 @@ pub struct CounterReading {
     pub steps_back: u64,
     /// Steps forward that were followed.
     pub steps_forward: u64,
-    /// How far the last id is ahead of the clock, in microseconds.
+    /// The drift of the last id ahead of the clock, in microseconds.
     pub drift: u64,
-    /// How far the clock is ahead without being followed, in microseconds.
+    /// The time by which the clock is ahead without being followed, in microseconds.
     pub clock_ahead: u64,
 }
 
@@ -83,7 +83,7 @@ impl<const N: usize> History<N> {
     pub fn note(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
-        // Who reads one of these sees `written` as it is now, too, and passes the place over.
+        // A reader of one of these sees `written` as it is now, too, and passes the place over.
         for (cell, value) in place.iter().zip(reading.fields()) {
             cell.store(value, Ordering::Release);
         }
@@ -96,11 +96,8 @@ impl<const N: usize> History<N> {
         let kept = |now: u64| now.saturating_sub(N as u64 - 1);
         let copied: Vec<_> = (kept(written)..written)
             .filter_map(|number| {
-                let place = self.place(number)?;
-                Some((
-                    number,
-                    CounterReading::of(array::from_fn(|field| place[field].load(Ordering::Acquire))),
-                ))
+                let fields = self.place(number)?.each_ref().map(|cell| cell.load(Ordering::Acquire));
+                Some((number, CounterReading::of(fields)))
             })
             .collect();
         let first = kept(self.written.load(Ordering::Acquire));
@@ -119,10 +116,10 @@ pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<
     (!interval.is_zero()).then(|| next.saturating_sub(now))
 }
 
-/// What a server did between two readings.
+/// The activity of a server between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When the later one was taken, by the wall clock.
+    /// The time of the later one, by the wall clock.
     pub at: UnixMicros,
     /// The time between them, by a clock that cannot be stepped.
     pub elapsed: Duration,

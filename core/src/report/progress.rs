@@ -6,7 +6,7 @@
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What is called.
+/// The function that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `snowflake_ids.audit`.
@@ -36,7 +36,7 @@ impl Command {
     }
 }
 
-/// What it does at the moment.
+/// The present step of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It looks at its arguments.
@@ -86,10 +86,10 @@ impl Phase {
     }
 }
 
-/// Whose call it is, and what it is about.
+/// The caller, and the subject of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What is called.
+    /// The function that is called.
     pub command: Command,
     /// The process that runs it.
     pub process: u32,
@@ -103,12 +103,12 @@ pub struct Call {
     pub began: UnixMicros,
 }
 
-/// How far it has come.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Whose it is.
+    /// The call.
     pub call: Call,
-    /// What it does.
+    /// The phase that it is in.
     pub phase: Phase,
     /// Tables that are done with in this phase,
     pub tables: u64,
@@ -123,79 +123,41 @@ const ATTEMPTS: u32 = 1_000;
 const NONE: u64 = u64::MAX;
 
 /// A place for the call of one process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ProgressPlace {
     /// Odd while another call moves in, or this one out.
     version: AtomicU64,
-    /// 0: there is no call. Else the command's number among all, from 1.
-    command: AtomicU64,
-    process: AtomicU64,
-    database: AtomicU64,
-    role: AtomicU64,
-    relation: AtomicU64,
-    began: AtomicU64,
-    phase: AtomicU64,
-    tables: AtomicU64,
-    tables_in_all: AtomicU64,
+    /// The command's number among all, from 1, or 0 where there is no call; process, database, role, relation, and the beginning;
+    /// from [`PHASE`] on phase, tables, and tables in all.
+    words: [AtomicU64; 9],
 }
 
-impl Default for ProgressPlace {
-    fn default() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            version: zero(),
-            command: zero(),
-            process: zero(),
-            database: zero(),
-            role: zero(),
-            relation: zero(),
-            began: zero(),
-            phase: zero(),
-            tables: zero(),
-            tables_in_all: zero(),
-        }
-    }
-}
+/// The word of the phase.
+const PHASE: usize = 6;
 
 impl ProgressPlace {
     /// Shows a call. For the process whose place it is, as are all but [`Self::read`].
     pub fn begin(&self, call: &Call) {
-        self.change(|| {
-            let words = [
-                (&self.command, number(&Command::ALL, call.command) + 1),
-                (&self.process, call.process.into()),
-                (&self.database, call.database.into()),
-                (&self.role, call.role.into()),
-                (&self.relation, call.relation.into()),
-                (&self.began, call.began.0.cast_unsigned()),
-                (&self.phase, number(&Phase::ALL, Phase::Beginning)),
-                (&self.tables, 0),
-                (&self.tables_in_all, NONE),
-            ];
-            for (word, value) in words {
-                word.store(value, Ordering::Release);
-            }
-        });
+        let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);
+        let [process, database, role, relation] = numbers;
+        let (command, began) = (call.command as u64 + 1, call.began.0.cast_unsigned());
+        let words = [command, process, database, role, relation, began, Phase::Beginning as u64, 0, NONE];
+        self.change(|| store(&self.words, &words));
     }
 
     /// It goes on to another phase.
     pub fn enter(&self, phase: Phase) {
-        self.change(|| {
-            self.phase.store(number(&Phase::ALL, phase), Ordering::Release);
-            self.tables.store(0, Ordering::Release);
-            self.tables_in_all.store(NONE, Ordering::Release);
-        });
+        self.change(|| store(&self.words[PHASE..], &[phase as u64, 0, NONE]));
     }
 
     /// So many tables of all are done with.
     pub fn set_tables(&self, done: u64, all: u64) {
-        self.tables.store(done, Ordering::Release);
-        self.tables_in_all.store(all, Ordering::Release);
+        store(&self.words[PHASE + 1..], &[done, all]);
     }
 
     /// Shows it no more.
     pub fn end(&self) {
-        self.change(|| self.command.store(0, Ordering::Release));
+        self.change(|| store(&self.words, &[0]));
     }
 
     fn change(&self, change: impl FnOnce()) {
@@ -221,28 +183,26 @@ impl ProgressPlace {
     }
 
     fn look(&self) -> Option<Progress> {
-        let word = |word: &AtomicU64| word.load(Ordering::Acquire);
-        let oid = |cell: &AtomicU64| u32::try_from(word(cell)).unwrap_or(0);
-        let known = |cell: &AtomicU64| Some(word(cell)).filter(|value| *value != NONE);
+        let words = self.words.each_ref().map(|word| word.load(Ordering::Acquire));
+        let [command, process, database, role, relation, began, phase, tables, tables_in_all] = words;
+        let oid = |word| u32::try_from(word).unwrap_or(0);
         let call = Call {
-            command: nth(&Command::ALL, word(&self.command).checked_sub(1)?)?,
-            process: oid(&self.process),
-            database: oid(&self.database),
-            role: oid(&self.role),
-            relation: oid(&self.relation),
-            began: UnixMicros(word(&self.began).cast_signed()),
+            command: nth(&Command::ALL, command.checked_sub(1)?)?,
+            process: oid(process),
+            database: oid(database),
+            role: oid(role),
+            relation: oid(relation),
+            began: UnixMicros(began.cast_signed()),
         };
-        Some(Progress {
-            call,
-            phase: nth(&Phase::ALL, word(&self.phase))?,
-            tables: word(&self.tables),
-            tables_in_all: known(&self.tables_in_all),
-        })
+        let tables_in_all = Some(tables_in_all).filter(|tables| *tables != NONE);
+        Some(Progress { call, phase: nth(&Phase::ALL, phase)?, tables, tables_in_all })
     }
 }
 
-fn number<T: Copy + PartialEq>(all: &[T], one: T) -> u64 {
-    all.iter().position(|other| *other == one).unwrap_or(0) as u64
+fn store(words: &[AtomicU64], values: &[u64]) {
+    for (word, value) in words.iter().zip(values) {
+        word.store(*value, Ordering::Release);
+    }
 }
 
 fn nth<T: Copy>(all: &[T], number: u64) -> Option<T> {

@@ -13,27 +13,27 @@ use std::time::Duration;
 /// The machine's clocks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What the wall clock showed, which is stepped by people and by NTP.
+    /// The wall clock, which is stepped by people and by NTP.
     pub wall: UnixMicros,
-    /// Which start of the machine `since_boot` counts from; empty where that is not known.
+    /// The start of the machine that `since_boot` counts from; empty where that is not known.
     pub boot: String,
     /// Microseconds since then, of a clock that cannot be stepped and that goes on while the machine sleeps.
     pub since_boot: u64,
 }
 
-/// What to make of the wall clock.
+/// A judgement of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It agrees with the anchor, is ahead of it by no more than the limit, or can't be compared: the next anchor.
     Believed {
-        /// How far it was stepped forward since the anchor.
+        /// The step forward since the anchor.
         step: Duration,
     },
     /// It is behind the anchor, which stays: it is used, as ids that follow it can't be too far ahead.
     Behind,
     /// It is too far ahead of the anchor to be followed.
     Ahead {
-        /// How far.
+        /// The distance ahead.
         by: Duration,
         /// The time by the anchor.
         instead: UnixMicros,
@@ -74,52 +74,4 @@ impl Reading {
 /// Returns whether a step forward is too far to be followed.
 pub fn is_too_far(step: Duration, max_clock_jump: Duration) -> bool {
     step > max_clock_jump && holds(Guard::JumpNotFollowed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOUR: i64 = 3_600_000_000;
-
-    fn reading(wall: i64, since_boot: u64) -> Reading {
-        Reading { wall: UnixMicros(wall), boot: "a".into(), since_boot }
-    }
-
-    #[test]
-    fn time_that_passes_is_no_step() {
-        let later = reading(10 * HOUR + 5_000_000, 6_000_000);
-        let verdict = later.judged_by(&reading(10 * HOUR, 1_000_000), Duration::from_micros(1));
-        assert_eq!(verdict, Verdict::Believed { step: Duration::ZERO });
-    }
-
-    #[test]
-    fn a_step_up_to_the_limit_is_followed_and_a_larger_one_is_not() {
-        let anchor = reading(0, 0);
-        let limit = Duration::from_hours(1);
-        assert_eq!(reading(HOUR, 0).judged_by(&anchor, limit), Verdict::Believed { step: limit });
-        let ahead = Verdict::Ahead { by: limit + Duration::from_micros(1), instead: UnixMicros(7) };
-        assert_eq!(reading(HOUR + 8, 7).judged_by(&anchor, limit), ahead);
-    }
-
-    #[test]
-    fn a_step_back_leaves_the_anchor_where_it_is() {
-        let anchor = reading(10 * HOUR, 0);
-        for back in [1, HOUR, 10 * HOUR] {
-            assert_eq!(
-                reading(10 * HOUR - back, 0).judged_by(&anchor, Duration::from_hours(1)),
-                Verdict::Behind
-            );
-        }
-    }
-
-    #[test]
-    fn another_start_of_the_machine_can_not_be_compared() {
-        let anchor = Reading { boot: "b".into(), ..reading(0, 0) };
-        assert_eq!(
-            reading(1_000 * HOUR, 1).judged_by(&anchor, Duration::from_micros(1)),
-            Verdict::Believed { step: Duration::ZERO }
-        );
-        assert_eq!(reading(1_000 * HOUR, 1).step_since(&anchor), None);
-    }
 }

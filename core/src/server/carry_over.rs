@@ -63,7 +63,7 @@ pub struct Note<T> {
     pub of: Name,
     /// Number of stops since it was made.
     pub stops: u32,
-    /// What it says.
+    /// The content.
     pub what: T,
 }
 
@@ -73,29 +73,29 @@ pub type CarryOver = Note<reservation::CarryOver>;
 /// All that a file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// How far transactions that were rolled back came,
+    /// The highest ids of transactions that were rolled back,
     pub floors: Vec<Note<Floor>>,
     /// and what is left over and was not taken up.
     pub left: Vec<CarryOver>,
-    /// Why it can't be said what is left over, if it can't.
+    /// The damage that hides what is left over, if there is any.
     pub damage: Option<String>,
 }
 
 /// A tag that has a place when the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InUse {
-    /// Which one.
+    /// Its name.
     pub name: Name,
     /// True if it had ids since the start, so that former notes of them hold no more.
     pub had_ids: bool,
-    /// What is left of them.
+    /// The ids that are left.
     pub left: Option<reservation::CarryOver>,
-    /// How far transactions came that were rolled back.
+    /// The highest id of transactions that were rolled back.
     pub floor: Option<Floor>,
 }
 
 impl Notes {
-    /// What there is to note at a stop. Of tags in use that is what is left of them; of all others what was noted at former
+    /// Returns the notes of a stop. Of tags in use that is what is left of them; of all others what was noted at former
     /// stops, as long as their databases are there.
     #[must_use]
     pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
@@ -149,19 +149,22 @@ fn bound<T>(notes: &mut Vec<Note<T>>) {
     }
 }
 
-/// Reason why a file says nothing.
+/// Reason why a file says nothing, or not all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
+    /// The system does not give it; with the reason.
+    Io(String),
     /// A newer release wrote it: it is still good there.
     Newer(Newer),
     /// It is no such file; with the reason.
     Damaged(String),
 }
 
-/// As the sentence of a DETAIL.
+/// As the rest of a line of the log.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Io(error) => f.write_str(error),
             Self::Newer(newer) => write!(f, "{newer} Install at least version {}.", newer.release),
             Self::Damaged(reason) => write!(f, "It is damaged: {reason}."),
         }
@@ -177,7 +180,7 @@ enum NoteLine {
     Taken(TakenUp),
 }
 
-/// That the ids of a note were taken up.
+/// A line that says that the ids of a note were taken up.
 #[derive(Serialize, Deserialize)]
 struct TakenUp {
     of: Name,
@@ -185,9 +188,6 @@ struct TakenUp {
 }
 
 /// The file that says these.
-///
-/// # Errors
-/// None that could happen: they are plain data.
 pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&Head::new(VERSION))?;
     text.push(b'\n');
@@ -200,9 +200,6 @@ pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
 
 /// Returns what is written behind the others when the ids of a note are taken up: these are the tag and the note's
 /// version. Begins a line anew, as the last one may be broken off.
-///
-/// # Errors
-/// None that could happen: they are plain data.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
     let mut text = vec![b'\n'];
     NoteLine::Taken(TakenUp { of, version }).write(&mut text)?;

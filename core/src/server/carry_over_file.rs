@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The file. A process may end before and after each call, and the machine may fail.
 pub trait CarryOverFile {
-    /// What the system has against a call.
+    /// The system's errors.
     type Error: fmt::Display + From<serde_json::Error>;
 
     /// All that it holds; None where there is none.
@@ -39,32 +39,13 @@ pub trait CarryOverFile {
     fn say_lost(&self, error: &Self::Error);
 }
 
-/// Why the file says nothing, or not all.
+/// The outcome of a stop for the file.
 #[derive(Debug)]
-pub enum CarryOverError<E> {
-    /// The system does not give it.
-    Io(E),
-    /// It holds something else, or is of a newer release.
-    Unreadable(Unreadable),
-}
-
-/// As the rest of a line of the log.
-impl<E: fmt::Display> fmt::Display for CarryOverError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Unreadable(unreadable) => unreadable.fmt(f),
-        }
-    }
-}
-
-/// What became of the file at a stop.
-#[derive(Debug)]
-pub enum Saved<E> {
+pub enum Saved {
     /// There was nothing to write down.
     Nothing,
     /// It holds what there is to note. If all of the former one was not read, this says why: it is lost.
-    Written(Option<CarryOverError<E>>),
+    Written(Option<Unreadable>),
     /// A newer release wrote it, for which it is still good: it stays as it is.
     Kept(Unreadable),
 }
@@ -78,11 +59,11 @@ pub fn save<F: CarryOverFile>(
     file: &F,
     in_use: Vec<InUse>,
     is_there: impl FnMut(u32) -> bool,
-) -> Result<Saved<F::Error>, F::Error> {
+) -> Result<Saved, F::Error> {
     let (former, lost, missing) = match notes_of(file) {
         Ok(None) => (Notes::default(), None, true),
         Ok(Some((notes, damage))) => (notes, damage, false),
-        Err(CarryOverError::Unreadable(newer @ Unreadable::Newer(_))) => return Ok(Saved::Kept(newer)),
+        Err(newer @ Unreadable::Newer(_)) => return Ok(Saved::Kept(newer)),
         Err(error) => (Notes::default(), Some(error), false),
     };
     let notes = former.at_stop(in_use, is_there);
@@ -93,13 +74,11 @@ pub fn save<F: CarryOverFile>(
     Ok(Saved::Written(lost))
 }
 
-/// What a file says, and what is wrong with a part of it; None where there is no file.
-type Read<E> = Result<Option<(Notes, Option<CarryOverError<E>>)>, CarryOverError<E>>;
-
-fn notes_of<F: CarryOverFile>(file: &F) -> Read<F::Error> {
-    let Some(text) = file.read().map_err(CarryOverError::Io)? else { return Ok(None) };
-    let notes = carry_over::from_text(&text).map_err(CarryOverError::Unreadable)?;
-    let damage = notes.damage.clone().map(|damage| CarryOverError::Unreadable(Unreadable::Damaged(damage)));
+/// Returns what a file says, and what is wrong with a part of it; None where there is no file.
+fn notes_of(file: &impl CarryOverFile) -> Result<Option<(Notes, Option<Unreadable>)>, Unreadable> {
+    let Some(text) = file.read().map_err(|error| Unreadable::Io(error.to_string()))? else { return Ok(None) };
+    let notes = carry_over::from_text(&text)?;
+    let damage = notes.damage.clone().map(Unreadable::Damaged);
     Ok(Some((notes, damage)))
 }
 
@@ -110,7 +89,7 @@ pub fn floors<F: CarryOverFile>(file: &F) -> Vec<Note<Floor>> {
     text.and_then(|text| carry_over::floors_of(&text).ok()).unwrap_or_default()
 }
 
-/// What is left over of the tags of one database.
+/// The ids left over of the tags of one database.
 pub struct CarryOvers<F> {
     file: F,
     database: u32,
@@ -119,7 +98,7 @@ pub struct CarryOvers<F> {
 
 impl<F: CarryOverFile> CarryOvers<F> {
     /// Reads the file. One that is missing, damaged or of a newer release says nothing; the last two come with the reason.
-    pub fn of_database(file: F, database: u32) -> (Self, Option<CarryOverError<F::Error>>) {
+    pub fn of_database(file: F, database: u32) -> (Self, Option<Unreadable>) {
         let (notes, error) = match notes_of(&file) {
             Ok(read) => read.unwrap_or_default(),
             Err(error) => (Notes::default(), Some(error)),
@@ -129,24 +108,15 @@ impl<F: CarryOverFile> CarryOvers<F> {
         (Self { file, database, left: RefCell::new(left.collect()) }, error)
     }
 
-    /// Returns what is left over of a tag of this table of tags.
-    pub fn of(&self, source: u32, tag: &Tag) -> Option<CarryOver> {
-        self.left.borrow().get(&(source, *tag)).cloned()
-    }
-
-    /// Takes up what was reserved, each with the table of tags and the tag that it is of. What of it was left over is not
-    /// left over any more, whatever becomes of the rows: that is durable when this returns.
-    ///
-    /// # Errors
-    /// That could not be written: nothing may be handed out, and all of it is a gap.
-    pub fn take_up<'a>(
+    /// Notes in the file that what was left over of these is taken up.
+    fn note_taken<'a>(
         &self,
         reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,
     ) -> Result<(), F::Error> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
-            // What was reserved by other means shows that the row has passed the note.
+            // A range reserved by other means shows that the row has passed the note.
             let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
             if let Some(left) = left {
                 let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };
@@ -159,10 +129,10 @@ impl<F: CarryOverFile> CarryOvers<F> {
 
 impl<F: CarryOverFile> refill::CarryOvers for CarryOvers<F> {
     fn of(&self, source: u32, tag: &Tag) -> Option<CarryOver> {
-        self.of(source, tag)
+        self.left.borrow().get(&(source, *tag)).cloned()
     }
 
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
-        self.take_up(reserved).inspect_err(|error| self.file.say_lost(error)).is_ok()
+        self.note_taken(reserved).inspect_err(|error| self.file.say_lost(error)).is_ok()
     }
 }

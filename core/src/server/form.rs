@@ -7,7 +7,7 @@ use std::fmt;
 /// The version of this build, as in `Cargo.toml`.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// What stands in every file, whatever else is in it.
+/// The head of every file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The form: it grows with every change of what the file says, so that no release leaves out what it does not know.
@@ -17,7 +17,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// That of a file that is written now.
+    /// The head of a file that is written now.
     pub fn new(version: u32) -> Self {
         Self { version, release: RELEASE.to_owned() }
     }

@@ -4,43 +4,35 @@
 //! here and now, change it, write it durably. Only then sessions have what was reserved. A *term* is a time of
 //! issuing as one node.
 //!
-//! What an issuer touches it reaches through the traits of [`host`]: the state's file, the machine's clocks, the lock.
+//! An issuer reaches the state's file, the machine's clocks and the lock through the traits [`Host`] and [`StateStore`].
 //! The server implements them over what Postgres and the system have, the simulation in memory; each call may be the last
 //! before a crash.
 
-mod clock;
-mod counter;
-mod counts;
-mod durable;
 mod error;
-mod highest;
-pub mod host;
+mod host;
 mod issuing;
-mod obstacle;
 mod place;
 mod repair;
 mod seat;
 mod shared;
-mod term;
 
 pub use crate::server::state::MAX_PLACES;
-pub use counts::Counts;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
-pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
+pub use host::{Cluster, Host, Settings, StateStore};
 pub use issuing::{Issuer, Issuing};
 pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Accepted, Compared, Renewed};
-pub use shared::Shared;
+pub use shared::{Counts, Shared};
 
 use crate::clock::UnixMicros;
+use crate::generator::drift::GeneratorError;
+use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::server::state::{Here, State};
-use counter::Counter;
-use issuing::By;
+use crate::server::state::{Here, Marks, State};
+use issuing::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use term::{Step, end, first};
 
 /// Time by which the mark is raised beyond `reserve`, and before it is met: enough for the launcher to wake up and the disk to
 /// take it.
@@ -49,69 +41,20 @@ pub const LEAD: Duration = Duration::from_millis(100);
 /// The least time between two looks at the mark.
 const BREATH: Duration = Duration::from_millis(20);
 
-/// The durable state of an issuer, for processes that change it for reasons of their own.
-pub trait IssuerState {
-    /// Changes the state, durably, under the state lock. A term of a node that is not to issue any more is ended.
-    ///
-    /// # Errors
-    /// [`IssuerError`], and nothing was changed.
-    fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError>;
-    /// The wall clock, or the time by the anchor where it has jumped too far ahead.
-    fn believed_now(&self) -> UnixMicros;
-    /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
-    fn compare(&mut self, registry: UnixMicros) -> Compared;
-    /// Returns what all processes of the server share.
-    fn shared(&self) -> &Shared;
-}
-
-impl<H: Host> IssuerState for Issuer<'_, H> {
-    fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
-        Self::change(self, change)
-    }
-
-    fn believed_now(&self) -> UnixMicros {
-        Self::believed_now(self)
-    }
-
-    fn compare(&mut self, registry: UnixMicros) -> Compared {
-        Self::compare(self, registry)
-    }
-
-    fn shared(&self) -> &Shared {
-        self.shared
-    }
-}
-
 impl<H: Host> Issuer<'_, H> {
-    /// Sees to it that the next call finds something to take: raises the mark, or begins a term. For a session that
-    /// found nothing.
-    pub fn provide(&self) -> Result<(), IssuerError> {
-        self.provide_to(&mut self.host.lock(), self.own_counter())
-    }
-
-    /// The same in any layout, which gets a place where it has none. Gives where ids come from.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
+    /// Sees to it that the next call for ids of a layout finds something to take: gives the layout a place where it has none,
+    /// raises the mark, or begins a term. For a session that found nothing. Gives the source of its ids.
     pub fn provide_in(&self, layout: &Layout) -> Result<Seat, IssuerError> {
         let mut issuing = self.host.lock();
         let seat = self.seat_in(&mut issuing, layout)?;
-        if let Some(counter) = self.counter_at(&issuing, seat) {
-            self.provide_to(&mut issuing, counter)?;
+        let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(seat) };
+        let Counter { layout, generator, place } = counter;
+        let next = layout.position_at(self.believed_now()).max(generator.next());
+        if issuing.node_at(place).is_none() || generator.limit() <= next {
+            let mut state = self.open(&mut issuing)?;
+            self.advance(&mut issuing, &mut state, Some(&counter))?;
         }
         Ok(seat)
-    }
-
-    fn provide_to(&self, issuing: &mut Issuing, counter: Counter<'_>) -> Result<(), IssuerError> {
-        let Counter { layout, generator, place } = counter;
-        let at = self.believed_now();
-        if issuing.node_at(place).is_some()
-            && generator.limit() > layout.position_at(at).max(generator.next())
-        {
-            return Ok(());
-        }
-        let mut state = self.open(issuing)?;
-        self.advance(issuing, &mut state, Some(&counter), By::Caller)
     }
 
     /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
@@ -129,7 +72,7 @@ impl<H: Host> Issuer<'_, H> {
         let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
         if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
-            self.advance(&mut issuing, &mut state, None, By::Launcher)?;
+            self.advance(&mut issuing, &mut state, None)?;
         }
         // Not far enough where the expiry of a lease is near.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
@@ -146,9 +89,9 @@ impl<H: Host> Issuer<'_, H> {
     /// log before a session needs an id. Writes the first one, by which copies of this server are known.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
-        let is_first = self.read()?.is_none();
         let mut state = self.open(&mut issuing)?;
-        if is_first {
+        // It was read from no file.
+        if state.home.file.is_none() {
             self.believe(&mut state);
             self.write(&state)?;
             self.publish(&state);
@@ -174,17 +117,9 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)
     }
 
-    /// Has another rollback value issue, because the clock was stepped back behind the present one's ids; whether there
+    /// Has another rollback value issue at a seat, because the clock was stepped back behind the present one's ids; whether there
     /// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind:
     /// where it has changed, another process was faster.
-    pub fn switch_rollback(&self, era: u64) -> Result<bool, IssuerError> {
-        self.switch_rollback_at(Seat::Own, era)
-    }
-
-    /// The same at any seat.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn switch_rollback_at(&self, seat: Seat, era: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(true) };
@@ -192,13 +127,11 @@ impl<H: Host> Issuer<'_, H> {
             return Ok(true);
         }
         let mut state = self.open(&mut issuing)?;
-        let at = self.believed_now();
-        if !state.clone().switch_rollback(&counter.layout, at) {
+        if !state.switch_rollback(&counter.layout, self.believed_now()) {
             return Ok(false);
         }
         end(&mut issuing, &mut state, &counter);
-        state.switch_rollback(&counter.layout, at);
-        self.advance(&mut issuing, &mut state, Some(&counter), By::Caller)?;
+        self.advance(&mut issuing, &mut state, Some(&counter))?;
         self.shared.counts.switches.fetch_add(1, Relaxed);
         Ok(true)
     }
@@ -221,9 +154,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Changes the state, durably. A term of a node that is not to issue any more is ended.
-    ///
-    /// # Errors
-    /// [`IssuerError`], and nothing was changed.
     pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
         self.change_of(|_, state, here| change(state, here))
     }
@@ -253,7 +183,6 @@ impl<H: Host> Issuer<'_, H> {
         issuing: &mut Issuing,
         state: &mut State,
         wanted: Option<&Counter<'_>>,
-        by: By,
     ) -> Result<(), IssuerError> {
         let at = self.believe(state);
         let mut steps = Vec::new();
@@ -279,7 +208,7 @@ impl<H: Host> Issuer<'_, H> {
             *issuing.node_at_mut(step.counter.place) = Some(step.node);
         }
         if reserved {
-            if by == By::Caller {
+            if wanted.is_some() {
                 self.shared.counts.by_callers.fetch_add(1, Relaxed);
             }
             self.publish(state);
@@ -324,7 +253,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(Some(Step { limit, ..step }))
     }
 
-    /// What holds whenever the state lock is given back.
+    /// Checks the invariants that hold whenever the state lock is released.
     fn check(&self, issuing: &Issuing, state: &State) {
         if !cfg!(debug_assertions) {
             return;
@@ -344,12 +273,57 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    fn layout(&self) -> &Layout {
-        &self.shared.layout
+    /// The position below which all ids of a layout are that this server gave or reserved, as whichever node.
+    ///
+    /// # Errors
+    /// [`IssuerError`]: the state cannot be read.
+    pub fn highest_in(&self, layout: &Layout) -> Result<Position, IssuerError> {
+        let state = self.open(&mut self.host.lock())?;
+        let unknown = || layout.position_from(state.others.floor);
+        Ok(state.marks_of(layout).map_or_else(unknown, Marks::highest))
     }
 
-    /// The position below which sessions may take of the server's own layout; 0 while no node issues.
-    fn limit(&self) -> Position {
-        self.shared.generator.limit()
+    /// Returns what keeps ids from being issued, in a few words, as far as that is known without trying; None where
+    /// nothing does.
+    pub fn obstacle(&self) -> Option<String> {
+        self.obstacle_in(&self.shared.layout, &self.shared.generator)
+    }
+
+    /// The same in any layout, and what hands out its positions; that of the server's own where it has none yet.
+    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
+        let (counts, is_own) = (&self.shared.counts, layout == &self.shared.layout);
+        match self.next_position() {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if counts.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
+            Ok(_) if counts.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
+                Some("the lease of the worker id has ended".into())
+            }
+            Ok(next) if is_own => self.out_of_time(layout, next),
+            Ok(_) if std::ptr::eq(generator, &raw const self.shared.generator) => {
+                self.out_of_time(layout, Position::ZERO)
+            }
+            Ok(_) => self.out_of_time(layout, generator.next()),
+        }
+    }
+
+    /// Returns what of the clock keeps a position from being issued.
+    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
+        let now = self.believed_now();
+        if let Err(error) = layout.tick(now) {
+            return Some(GeneratorError::from(error).to_string());
+        }
+        let too_far = next >= self.host.settings().rules.drift_end(layout, now);
+        too_far.then(|| "ids are further ahead of the clock than max_drift".into())
+    }
+
+    /// The position that would be issued next; 0 where no node issues.
+    fn next_position(&self) -> Result<Position, IssuerError> {
+        let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
+        let open = |(state, file): (State, _)| state.open(&here.with_file(file));
+        let state = self.read()?.map(open).transpose()?;
+        if self.shared.generator.limit() > Position::ZERO {
+            return Ok(self.shared.generator.next());
+        }
+        Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or_default())
     }
 }

@@ -6,19 +6,15 @@
 //! the shell keeps it in a file, and writes it before it acts on it.
 
 mod chosen;
-mod data_directory;
 mod error;
 mod file;
 mod leased;
 mod marks;
 mod opening;
-mod others;
 mod reserved;
 mod stored;
 
-pub use data_directory::{Birth, DataDirectory};
 pub use error::StateError;
 pub use file::FILE;
-pub use marks::{Mark, Marks};
-pub use others::{MAX_PLACES, OtherLayout, Others};
-pub use stored::{Chosen, First, Here, Identity, State};
+pub use marks::{MAX_PLACES, Mark, Marks};
+pub use stored::{Birth, Chosen, DataDirectory, First, Here, Identity, State};

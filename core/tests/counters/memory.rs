@@ -5,12 +5,13 @@ use snowflake_ids_core::registry::lease::{Lease, Policy};
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::anchor::Reading;
 use snowflake_ids_core::server::issuer::{
-    Clocks, Cluster, Host, Issuer, Issuing, Occupancy, Place, Settings, Shared, StateLock, StateStore,
+    Cluster, Host, Issuer, Issuing, Occupancy, Place, Settings, Shared, StateStore,
 };
 use snowflake_ids_core::server::state::{Birth, DataDirectory, Identity, State};
 use snowflake_ids_core::{ClockRollback, Layout, Rules, SequenceStart, UnixMicros};
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::io;
+use std::ops::DerefMut;
 use std::time::Duration;
 
 /// What outlives a server: its clock and its file.
@@ -134,24 +135,15 @@ impl StateStore for &Server<'_> {
     }
 }
 
-impl Clocks for &Server<'_> {
+impl Host for &Server<'_> {
     fn reading(&self) -> Reading {
         Reading { wall: self.machine.now.get(), boot: "b".into(), since_boot: self.machine.since_boot.get() }
     }
-}
 
-impl StateLock for &Server<'_> {
-    type Held<'b>
-        = RefMut<'b, Issuing>
-    where
-        Self: 'b;
-
-    fn lock(&self) -> RefMut<'_, Issuing> {
+    fn lock(&self) -> impl DerefMut<Target = Issuing> {
         self.issuing.borrow_mut()
     }
-}
 
-impl Host for &Server<'_> {
     fn cluster(&self) -> Cluster {
         Cluster { system_identifier: 7, timeline: 1, replayed: None }
     }

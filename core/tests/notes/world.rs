@@ -14,6 +14,7 @@ use snowflake_ids_core::sequence::segment::{Period, Segment, Stamp};
 use snowflake_ids_core::sequence::step::Pace;
 use snowflake_ids_core::server::carry_over::{InUse, Name, from_text, rest};
 use snowflake_ids_core::server::carry_over_file::{self, CarryOvers};
+use snowflake_ids_core::worker::refill::CarryOvers as _;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -371,7 +372,7 @@ fn refill(world: &Shared, pause: &Pause) {
         let (reserved, stamp) = world.borrow_mut().reserve(carry_over.clone());
         let of_note = carry_over.filter(|left| left.range == reserved.supply.range).map(|left| left.version);
         pause.suspend(Wait::Turn);
-        left.take_up([(SOURCE, &tag(), &reserved)].into_iter()).unwrap();
+        assert!(left.take_up([(SOURCE, &tag(), &reserved)].into_iter()));
         world.borrow_mut().publish(&reserved, stamp, of_note);
     }
 }

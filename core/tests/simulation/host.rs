@@ -13,8 +13,9 @@ use snowflake_ids_core::server::anchor::Reading;
 use snowflake_ids_core::server::issuer::{self, Cluster, Issuer, IssuerError, Issuing, Settings};
 use snowflake_ids_core::server::state::{Birth, DataDirectory};
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
-use std::cell::{Cell, RefMut};
+use std::cell::Cell;
 use std::io;
+use std::ops::DerefMut;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -114,29 +115,6 @@ impl Clock for &Host<'_> {
     }
 }
 
-impl issuer::Clocks for &Host<'_> {
-    fn reading(&self) -> Reading {
-        self.call();
-        self.server.clocks.reading(self.sim.now())
-    }
-}
-
-impl issuer::StateLock for &Host<'_> {
-    type Held<'b>
-        = RefMut<'b, Issuing>
-    where
-        Self: 'b;
-
-    fn lock(&self) -> RefMut<'_, Issuing> {
-        loop {
-            if let Ok(held) = self.live.issuing.try_borrow_mut() {
-                return held;
-            }
-            self.rest(self.sim.chance.between(1, 40_000));
-        }
-    }
-}
-
 impl issuer::StateStore for &Host<'_> {
     type NewFile = Rc<File>;
 
@@ -212,6 +190,20 @@ impl Host<'_> {
 }
 
 impl issuer::Host for &Host<'_> {
+    fn reading(&self) -> Reading {
+        self.call();
+        self.server.clocks.reading(self.sim.now())
+    }
+
+    fn lock(&self) -> impl DerefMut<Target = Issuing> {
+        loop {
+            if let Ok(held) = self.live.issuing.try_borrow_mut() {
+                return held;
+            }
+            self.rest(self.sim.chance.between(1, 40_000));
+        }
+    }
+
     fn cluster(&self) -> Cluster {
         Cluster {
             system_identifier: self.server.system_identifier.get(),

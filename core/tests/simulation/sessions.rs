@@ -4,7 +4,7 @@ use super::databases::Leases;
 use super::event::{Event, Scope};
 use super::host::Host;
 use super::server::SECOND;
-use snowflake_ids_core::generator::session::{Session, take};
+use snowflake_ids_core::generator::session::{Session, take, wait_and_take};
 use snowflake_ids_core::server::issuer::Seat;
 use snowflake_ids_core::{Issued, Position, Taken};
 use std::num::NonZeroU32;
@@ -62,12 +62,12 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let refill =
         || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, count), |_| {});
     let wait = || {
-        session.wait_and_refill(&host.issuer(), &shared.layout, None, |source, rules, clock| {
-            take(source, rules, clock, count)
-        })
+        let issuer = host.issuer();
+        wait_and_take(&issuer, &shared.layout, None, |source, rules, clock| take(source, rules, clock, count))
+            .map(|waited| session.keep(waited.taken, waited.era))
     };
     let next = session.pop(shared).or_else(|| refill().ok());
-    match next.map_or_else(|| wait().map(|(issued, _)| issued), Ok) {
+    match next.map_or_else(wait, Ok) {
         Ok(issued) => vec![session.hand_out(&shared.layout, issued)],
         Err(error) => {
             host.note_call(error);
@@ -106,13 +106,13 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
             return vec![session.hand_out(&layout, issued)];
         }
     }
-    let waited = session.wait_and_refill(&host.issuer(), &layout, None, |source, rules, clock| {
-        take(source, rules, clock, want)
-    });
+    let issuer = host.issuer();
+    let waited =
+        wait_and_take(&issuer, &layout, None, |source, rules, clock| take(source, rules, clock, want));
     match waited {
-        Ok((issued, seat)) => {
-            named.seat = Some(seat);
-            vec![session.hand_out(&layout, issued)]
+        Ok(waited) => {
+            named.seat = Some(waited.seat);
+            vec![session.hand_out(&layout, session.keep(waited.taken, waited.era))]
         }
         Err(error) => {
             host.note_call(error);

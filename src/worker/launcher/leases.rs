@@ -127,7 +127,7 @@ impl LeaseLauncher {
 
     /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
-        let (believed, now) = (issuer::believed_now(shared), uptime());
+        let (believed, now) = (shared.now(), uptime());
         let Some(expiry) = shared.counts.expiry().filter(|_| shared.is_issuing()) else {
             let was_refused = shared.counts.registry().is_some() && lease::trouble().is_some();
             let round = was_refused.then(|| self.renewal.round_without(now));

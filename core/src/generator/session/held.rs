@@ -1,22 +1,19 @@
-//! Ids that a session took and has not handed out.
+//! Ids that a session took and has not handed out, and taking more of them.
 
-use super::error::SessionError;
-use super::take::take_fitting;
-use super::wait::{Believed, Caller, Waited, wait_and_take};
 use crate::clock::Clock;
 use crate::generator::block::Block;
 use crate::generator::drift::GeneratorError;
-use crate::generator::rules::{Rules, SequenceStart};
-use crate::generator::snowflake::Taken;
+use crate::generator::rules::Rules;
+use crate::generator::snowflake::{Generator, Taken};
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::{Issued, NodeBits};
 use crate::ids::shard::Shard;
-use crate::server::issuer::{Issuer, Seat, Seated, Source};
+use crate::server::issuer::Source;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// What one session holds: the ids that it took and has not handed out, and the last one that it did.
+/// A session's ids: those that it took and has not handed out, and the last one that it did.
 #[derive(Debug)]
 pub struct Session {
     block: Block,
@@ -64,9 +61,6 @@ impl Session {
 
     /// The next position where [`Session::pop`] gave none: the block is due for a look at the clock, or has to be filled. It is
     /// filled by [`take`](super::take()), unless only some positions will do.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill<S: Source>(
@@ -106,23 +100,6 @@ impl Session {
         self.block.renew(era, |position| source.generator().allows(source.layout(), rules, clock, position))
     }
 
-    /// The next position, however long that takes: for a call that [`Session::refill`] refused, or that has no seat yet. Gives
-    /// the seat, too.
-    ///
-    /// # Errors
-    /// [`SessionError`].
-    #[cold]
-    pub fn wait_and_refill<H: Caller>(
-        &self,
-        issuer: &Issuer<'_, H>,
-        layout: &Layout,
-        start: Option<SequenceStart>,
-        take: impl Fn(&Seated<'_>, &Rules, &Believed<'_, H>) -> Result<Taken, GeneratorError>,
-    ) -> Result<(Issued, Seat), SessionError> {
-        let Waited { taken, era, seat } = wait_and_take(issuer, layout, start, take)?;
-        Ok((self.keep(taken, era), seat))
-    }
-
     /// As [`Session::pop`], of ids of one shard. What the session holds may be of another one, or of all: each id is looked
     /// at as it is handed out.
     #[inline]
@@ -134,9 +111,6 @@ impl Session {
     }
 
     /// As [`Session::refill`], of ids of one shard.
-    ///
-    /// # Errors
-    /// [`GeneratorError`], and nothing is taken.
     pub fn refill_fitting(
         &self,
         source: &impl Source,
@@ -176,7 +150,7 @@ impl Session {
 
     /// Keeps all of what was taken but its first position, which is handed out.
     #[inline]
-    fn keep(&self, mut taken: Taken, era: u64) -> Issued {
+    pub fn keep(&self, mut taken: Taken, era: u64) -> Issued {
         let position = taken.positions.take_first();
         self.block.fill(taken, era);
         Issued { position, node_bits: taken.node_bits }
@@ -189,4 +163,45 @@ impl Session {
         self.last.store(id, Relaxed);
         id
     }
+}
+
+/// Takes positions of a layout. One whose place has become another's in between gives nothing.
+///
+/// # Errors
+/// [`GeneratorError`]; [`GeneratorError::Unreserved`] where the layout has to be given a place again.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "of the server's own layout it is but the generator's own take")]
+pub fn take(
+    source: &impl Source,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+) -> Result<Taken, GeneratorError> {
+    take_by(source, |generator| generator.take(source.layout(), rules, clock, want))
+}
+
+/// The same of ids of one shard: the first is its.
+pub fn take_fitting(
+    source: &impl Source,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+    only: &Shard,
+) -> Result<Taken, GeneratorError> {
+    take_by(source, |generator| generator.take_fitting(source.layout(), rules, clock, want, only))
+}
+
+/// The same, however it is taken from the generator.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as above")]
+fn take_by<S: Source>(
+    source: &S,
+    take: impl FnOnce(&Generator) -> Result<Taken, GeneratorError>,
+) -> Result<Taken, GeneratorError> {
+    if !source.is_held() {
+        return Err(GeneratorError::Unreserved);
+    }
+    let taken = take(source.generator())?;
+    // The generator may have become another layout's before it was taken from.
+    if source.is_held() || !holds(Guard::PlaceHeld) { Ok(taken) } else { Err(GeneratorError::Unreserved) }
 }

@@ -18,13 +18,13 @@ const MAX_PROVIDED: u32 = 1_000;
 /// faster. Then it waits for the clock.
 const MAX_SWITCHES: u32 = 3;
 
-/// What a call that has to wait touches, beside what its issuer does.
+/// The server as a waiting call uses it, beside its issuer.
 pub trait Caller: Host {
     /// Counts ids that were taken.
     fn count(&self, ids: u64);
     /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
     fn lease(&self, other: bool) -> Result<(), LeaseError>;
-    /// Why there was no lease when one was looked after last; None where there was one, or that is not known.
+    /// The reason why there was no lease at the last attempt; None where there was one, or that is not known.
     fn trouble(&self) -> Option<LeaseError>;
     /// Has the launcher keep the mark ahead from now on.
     fn call_launcher(&self);
@@ -37,73 +37,61 @@ pub trait Caller: Host {
 }
 
 /// The clock that ids follow.
-#[derive(Debug)]
-pub struct Believed<'a, H>(&'a Issuer<'a, H>);
-
-impl<H: Host> Clock for Believed<'_, H> {
+impl<H: Host> Clock for Issuer<'_, H> {
     fn now(&self) -> UnixMicros {
-        self.0.believed_now()
+        self.believed_now()
     }
 }
 
-/// What a call got that may have waited.
+/// The result of a call that may have waited.
 #[derive(Clone, Copy, Debug)]
 pub struct Waited {
     /// The positions.
     pub taken: Taken,
     /// The era that was before they were taken.
     pub era: u64,
-    /// Where they are from.
+    /// The seat that they are from.
     pub seat: Seat,
 }
 
 /// Takes positions of a layout by the clock that can be believed, until there are some: gives it a place where it has none, has
-/// the mark raised, a worker id leased, or waits for the clock. `start` goes before the setting of where sequences start.
-/// They are taken by [`take`](super::take()), unless only some positions will do.
-///
-/// # Errors
-/// [`SessionError`].
+/// the mark raised, a worker id leased, or waits for the clock. `start` takes precedence over the setting.
 #[cold]
-pub fn wait_and_take<'a, H: Caller>(
-    issuer: &'a Issuer<'a, H>,
+pub fn wait_and_take<H: Caller>(
+    issuer: &Issuer<'_, H>,
     layout: &Layout,
     start: Option<SequenceStart>,
-    take: impl Fn(&Seated<'_>, &Rules, &Believed<'a, H>) -> Result<Taken, GeneratorError>,
+    take: impl Fn(&Seated<'_>, &Rules, &Issuer<'_, H>) -> Result<Taken, GeneratorError>,
 ) -> Result<Waited, SessionError> {
     let (shared, host) = (issuer.shared, &issuer.host);
     let (mut provided, mut switched) = (0, 0);
-    let mut seat = find_seat(issuer, layout)?;
+    let mut seat = with_lease(issuer, || issuer.seat(layout))?;
     loop {
         let source = shared.seated(seat, layout);
         let era = source.generator().era();
         let rules = host.settings().rules;
         let rules = Rules { start: start.unwrap_or(rules.start), ..rules };
-        let refusal = match take(&source, &rules, &Believed(issuer)) {
+        match take(&source, &rules, issuer) {
             Ok(taken) => {
                 host.count(taken.positions.count());
                 return Ok(Waited { taken, era, seat });
             }
-            Err(refusal) => refusal,
-        };
-        match refusal {
-            // What was provided may have been taken by others; but not again and again.
-            GeneratorError::Unreserved if provided < MAX_PROVIDED => {
-                seat = provide(issuer, layout)?;
+            // Others may have taken it; but not again and again.
+            Err(GeneratorError::Unreserved) if provided < MAX_PROVIDED => {
+                seat = with_lease(issuer, || issuer.provide_in(layout))?;
+                // From now on it is the launcher that raises the mark.
+                host.call_launcher();
                 provided += 1;
             }
-            GeneratorError::Drift(drift) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
+            Err(GeneratorError::Drift(drift)) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
                 switch(issuer, seat, era)?;
                 switched += 1;
             }
-            GeneratorError::Drift(drift) => {
+            Err(refusal @ GeneratorError::Drift(drift)) => {
                 let pause = drift.timeout(host.rollback(), host.left());
                 host.sleep(pause.ok_or_else(|| refused(issuer, refusal))?);
             }
-            GeneratorError::Unreserved
-            | GeneratorError::BeforeEpoch { .. }
-            | GeneratorError::Exhausted { .. } => {
-                return Err(refused(issuer, refusal));
-            }
+            Err(refusal) => return Err(refused(issuer, refusal)),
         }
     }
 }
@@ -124,19 +112,6 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
         _ => None,
     };
     SessionError::Refused(refusal, hint)
-}
-
-/// Finds a place for a layout, with a worker id that fits it.
-fn find_seat<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, SessionError> {
-    with_lease(issuer, || issuer.seat(layout))
-}
-
-/// Has the mark raised, and a worker id leased where there is none.
-fn provide<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, SessionError> {
-    let seat = with_lease(issuer, || issuer.provide_in(layout))?;
-    // From now on it is the launcher that raises the mark.
-    issuer.host.call_launcher();
-    Ok(seat)
 }
 
 /// Number of times that one call has a worker id leased for a place. The first lease may have been under way before
@@ -186,7 +161,7 @@ fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
 /// Has another node issue whose mark the clock has passed, if there is one.
 fn switch<H: Caller>(issuer: &Issuer<'_, H>, seat: Seat, era: u64) -> Result<(), SessionError> {
     let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
-    // Where none is to be had, the clock is waited for.
+    // The clock is waited for where there is no other lease.
     if !issuer.switch_rollback_at(seat, era)? && leased && issuer.take_another(seat, era)?.is_none() {
         drop(issuer.host.lease(true));
     }

@@ -1,7 +1,6 @@
 //! A layout: which bits say what, and from when on ticks are counted.
 
-use super::error::{LayoutError, TickError};
-use super::field::{Field, Order, RANGES, Widths};
+use super::field::{Field, LayoutError, Order, RANGES, TickError, Widths};
 use crate::clock::UnixMicros;
 use crate::ids::position::{NodeBits, Position, Tick};
 use std::fmt;

@@ -10,7 +10,7 @@ use crate::error::{Explain, Kind};
 use crate::ids::position::{NodeBits, Position, Tick};
 use std::time::Duration;
 
-/// What there is to know before a layout is changed.
+/// The outcome of a change of the layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutChange {
     /// From this instant on ids of the new layout are above all of the old one that were given or reserved before, or may be
@@ -27,7 +27,7 @@ pub struct LayoutChange {
     pub last: UnixMicros,
 }
 
-/// What is known of ids of the old layout.
+/// The known ids of the old layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
     /// The position below which they are, of those that this server gave or reserved.
@@ -94,14 +94,14 @@ fn tick_from(layout: &Layout, at: UnixMicros) -> Option<Tick> {
     if at < layout.epoch() { Some(Tick(0)) } else { layout.tick(at).ok() }
 }
 
-/// How two layouts' ids grow, as lines over the new one's ticks.
+/// The growth of two layouts' ids, as lines over the new one's ticks.
 ///
 /// In tick k the new layout's ids begin at k << n. What the old layout gives meanwhile ends below (x / u + 1) << o, where u is
 /// its unit, and x the time from its epoch to the end of tick k and `ahead` beyond.
 struct Growth {
-    /// What the new layout gains on the old one in each tick: times u.
+    /// The gain of the new layout on the old one in each tick: times u.
     faster: i128,
-    /// How far it is behind in tick 0: times u.
+    /// The distance behind in tick 0: times u.
     behind: Option<i128>,
 }
 
@@ -142,19 +142,14 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
-    /// Ids of the new layout would be among those of the old one.
     #[error("ids of layout \"{new}\" would not be above those of \"{old}\" now")]
     Overlap { old: String, new: String, above_from: UnixMicros },
-    /// They never are above them.
     #[error("ids of layout \"{new}\" are never above those of \"{old}\"")]
     Never { old: String, new: String },
 }
 
 impl LayoutChange {
     /// Refuses a change that is not ready.
-    ///
-    /// # Errors
-    /// [`ChangeError`], with the instant from which on it is.
     pub fn allow(&self, old: &Layout, new: &Layout) -> Result<(), ChangeError> {
         let [old, new] = [old, new].map(ToString::to_string);
         match self.above_from {

@@ -1,5 +1,7 @@
-//! The fields of an id, and how wide each may be.
+//! The fields of an id, their widths, the layouts of known systems, and errors of layouts.
 
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
 use std::fmt;
 
 /// A part of a layout, as errors and docs name it.
@@ -29,7 +31,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Where the sequence stands.
+/// The position of the sequence among the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Below the worker: ids of one tick lie together by worker (Twitter and most others).
@@ -67,17 +69,13 @@ impl Widths {
 
     /// The largest value a field holds.
     pub const fn max(&self, field: Field) -> u64 {
-        mask(self.of(field))
+        (1 << self.of(field)) - 1
     }
 
     /// The widths of all fields together.
     pub(super) fn sum(self) -> u32 {
         [self.ticks, self.datacenter, self.worker, self.rollback, self.sequence].map(u32::from).iter().sum()
     }
-}
-
-const fn mask(bits: u8) -> u64 {
-    (1 << bits) - 1
 }
 
 /// The range of each width, in the order in which a layout is checked.
@@ -88,3 +86,111 @@ pub(super) const RANGES: [(Field, u8, u8); 5] = [
     (Field::Rollback, 0, 8),
     (Field::Sequence, 1, 31),
 ];
+
+/// Names and layouts, as each system's source or documentation gives them. A preset never changes its
+/// meaning: functions that take a layout as text are IMMUTABLE in SQL.
+///
+/// Some systems compute their epoch in the time zone of the process (Baidu, `ShardingSphere`): the preset
+/// is UTC; write the layout out with its own `epoch=` where the process ran elsewhere. Instagram's 41 ticks
+/// include the sign bit of a bigint: 40 are left to ids that are not negative, which end in 2046.
+pub const PRESETS: [(&str, &str); 16] = [
+    ("twitter", "41/5/5/12 epoch=2010-11-04T01:42:54.657Z"),
+    ("leaf", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),
+    ("bwmarrin", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),
+    ("shardingsphere", "41/0/10/12 epoch=2016-11-01"),
+    ("baidu", "28/0/22/13 unit=1s epoch=2016-05-20"),
+    ("stateless", "38/0/15/10 epoch=2017-12-21"),
+    ("cosid", "41/0/10/12 epoch=2019-12-24T16:00:00Z"),
+    ("cosid_second", "31/0/10/22 unit=1s epoch=2019-12-24T16:00:00Z"),
+    ("javascript", "41/0/3/9 epoch=2019-12-24T16:00:00Z"),
+    ("javascript_second", "31/0/3/19 unit=1s epoch=2019-12-24T16:00:00Z"),
+    ("yitter", "51/0/6/6 epoch=2020-02-19T18:20:02Z"),
+    ("sonyflake", "39/8s/0/16 unit=10ms epoch=2025-01-01"),
+    ("sonyflake_v1", "39/8s/0/16 unit=10ms epoch=2014-09-01"),
+    ("discord", "41/5/5/12 epoch=2015-01-01"),
+    ("instagram", "40/0/13/10 epoch=2011-08-24T21:07:01.721Z"),
+    ("pgedge", "41/12s/0/10 epoch=2023-01-01"),
+];
+
+/// The layout text of a preset.
+pub(super) fn preset(name: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
+}
+
+/// Reason why a layout is refused. Every variant names the field at fault.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    #[error("{field} width {width} is out of range")]
+    Width { field: Field, width: u32, min: u8, max: u8 },
+    #[error("ticks, datacenter, worker, rollback and sequence add up to {sum} bits")]
+    Sum { sum: u32 },
+    #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
+    Unit { unit: String },
+    #[error("epoch \"{epoch}\" is not a valid instant")]
+    Epoch { epoch: String, reason: &'static str },
+    #[error("ticks width {ticks} reaches beyond the year 294246")]
+    TooLong { ticks: u8 },
+    #[error("layout \"{text}\" is not valid")]
+    Syntax { text: String, reason: String },
+}
+
+impl Explain for LayoutError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Width { field, min, max, .. } => format!("The {field} width must be {min} to {max} bits."),
+            Self::Sum { .. } => {
+                "An id has 63 bits beside its sign; one that JavaScript can hold has 53.".into()
+            }
+            Self::Unit { .. } => {
+                "Valid units are, for example, 1ms, 10ms, 100us, 1s and 2s, up to 1 day.".into()
+            }
+            Self::Epoch { reason, .. } => format!("{reason}."),
+            Self::TooLong { .. } => "The last tick of a layout must be an instant that can be shown.".into(),
+            Self::Syntax { reason, .. } => format!("{reason}."),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Width { .. } | Self::Sum { .. } => "Take the bits from another field.".into(),
+            Self::Unit { .. } => "Write a whole number followed by us, ms or s.".into(),
+            Self::Epoch { .. } => {
+                "Write a date or an instant in UTC, such as 2020-01-01 or 2010-11-04T01:42:54.657Z.".into()
+            }
+            Self::TooLong { .. } => "Use fewer ticks or a shorter unit.".into(),
+            Self::Syntax { .. } => format!(
+                "Write ticks/datacenter/worker/sequence, such as 41/5/5/12 or \"28/0/22/13 unit=1s \
+                 epoch=2016-05-20\", or one of {}.",
+                PRESETS.map(|(name, _)| name).join(", ")
+            ),
+        })
+    }
+}
+
+/// An instant that has no tick in a layout.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TickError {
+    #[error("{at} is before the epoch of the layout")]
+    BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
+    #[error("{at} is after the last tick of the layout")]
+    AfterLast { at: UnixMicros, last: UnixMicros },
+}
+
+impl Explain for TickError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::BeforeEpoch { epoch, .. } => format!("The layout begins at {epoch}."),
+            Self::AfterLast { last, .. } => format!("The layout ends at {last}."),
+        })
+    }
+}

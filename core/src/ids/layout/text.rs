@@ -4,9 +4,7 @@
 //! a sequence that stands above the worker is written right after the ticks, as `12s`.
 
 use super::bits::{Layout, check_epoch, check_unit};
-use super::error::LayoutError;
-use super::field::{Field, Order, RANGES, Widths};
-use super::preset;
+use super::field::{Field, LayoutError, Order, RANGES, Widths, preset};
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
 use jiff::{Timestamp, civil, tz::TimeZone};
@@ -24,12 +22,8 @@ impl Default for Layout {
     /// Twitter's widths from 2020: `41/5/5/12 epoch=2020-01-01`, good until 2089.
     fn default() -> Self {
         let widths = Widths { ticks: 41, datacenter: 5, worker: 5, rollback: 0, sequence: 12 };
-        Self {
-            widths,
-            order: Order::SequenceLast,
-            unit: strength_reduce::StrengthReducedU64::new(DEFAULT_UNIT),
-            epoch: DEFAULT_EPOCH,
-        }
+        let unit = strength_reduce::StrengthReducedU64::new(DEFAULT_UNIT);
+        Self { widths, order: Order::SequenceLast, unit, epoch: DEFAULT_EPOCH }
     }
 }
 
@@ -40,7 +34,7 @@ impl FromStr for Layout {
         let syntax = |reason: String| LayoutError::Syntax { text: excerpt(text), reason };
         let mut words = text.split_ascii_whitespace();
         let first = words.next().ok_or_else(|| syntax("It is empty".into()))?;
-        let base = match preset::find(&first.to_ascii_lowercase()) {
+        let base = match preset(&first.to_ascii_lowercase()) {
             Some(preset) => Some(preset.parse::<Self>()?),
             None if first.contains('/') => None,
             None => {
@@ -52,7 +46,7 @@ impl FromStr for Layout {
         };
         let (widths, order) = match &base {
             Some(layout) => (layout.widths, layout.order),
-            None => parse_widths(first).map_err(|e| e.unwrap_or_else(syntax))?,
+            None => parse_widths(first, syntax)?,
         };
         let (mut unit, mut epoch) = (None, None);
         for word in words {
@@ -70,22 +64,8 @@ impl FromStr for Layout {
     }
 }
 
-/// A width out of range, or a reason why the text is not widths at all.
-enum WidthsError {
-    Layout(LayoutError),
-    Reason(String),
-}
-
-impl WidthsError {
-    fn unwrap_or_else(self, syntax: impl FnOnce(String) -> LayoutError) -> LayoutError {
-        match self {
-            Self::Layout(error) => error,
-            Self::Reason(reason) => syntax(reason),
-        }
-    }
-}
-
-fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
+/// Reads the widths of `text`; `syntax` makes an error of a reason why it has none.
+fn parse_widths(text: &str, syntax: impl Fn(String) -> LayoutError) -> Result<(Widths, Order), LayoutError> {
     let parts: Vec<&str> = text.split('/').collect();
     let (order, ticks, sequence, node) = match parts[..] {
         [ticks, sequence, ref node @ ..] if sequence.ends_with('s') => {
@@ -97,39 +77,30 @@ fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
     let (datacenter, worker, rollback) = match *node {
         [datacenter, worker] => (datacenter, worker, "0r"),
         [datacenter, worker, rollback] => (datacenter, worker, rollback),
-        _ => {
-            return Err(WidthsError::Reason(format!(
-                "It has {} fields instead of four or five",
-                parts.len()
-            )));
-        }
+        _ => return Err(syntax(format!("It has {} fields instead of four or five", parts.len()))),
     };
     let rollback = rollback.strip_suffix('r').ok_or_else(|| {
-        WidthsError::Reason(format!("The rollback width \"{}\" does not end in \"r\"", excerpt(rollback)))
+        syntax(format!("The rollback width \"{}\" does not end in \"r\"", excerpt(rollback)))
     })?;
+    let width = |field, text: &str| {
+        if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(syntax(format!("The {field} width \"{}\" is not a whole number", excerpt(text))));
+        }
+        let width = text.parse().unwrap_or(u32::MAX);
+        u8::try_from(width).map_err(|_| {
+            let range = RANGES.iter().find(|range| range.0 == field);
+            let (min, max) = range.map_or((0, 0), |&(_, min, max)| (min, max));
+            LayoutError::Width { field, width, min, max }
+        })
+    };
     let widths = Widths {
-        ticks: parse_width(Field::Ticks, ticks)?,
-        datacenter: parse_width(Field::Datacenter, datacenter)?,
-        worker: parse_width(Field::Worker, worker)?,
-        rollback: parse_width(Field::Rollback, rollback)?,
-        sequence: parse_width(Field::Sequence, sequence)?,
+        ticks: width(Field::Ticks, ticks)?,
+        datacenter: width(Field::Datacenter, datacenter)?,
+        worker: width(Field::Worker, worker)?,
+        rollback: width(Field::Rollback, rollback)?,
+        sequence: width(Field::Sequence, sequence)?,
     };
     Ok((widths, order))
-}
-
-fn parse_width(field: Field, text: &str) -> Result<u8, WidthsError> {
-    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(WidthsError::Reason(format!(
-            "The {field} width \"{}\" is not a whole number",
-            excerpt(text)
-        )));
-    }
-    let width = text.parse().unwrap_or(u32::MAX);
-    u8::try_from(width).map_err(|_| {
-        let (min, max) =
-            RANGES.iter().find(|range| range.0 == field).map_or((0, 0), |&(_, min, max)| (min, max));
-        WidthsError::Layout(LayoutError::Width { field, width, min, max })
-    })
 }
 
 fn parse_unit(text: &str) -> Result<u64, LayoutError> {

@@ -11,7 +11,7 @@ use crate::registry::lease::{Choice, Lease, Origin, Policy, Preferred, capacity}
 use crate::registry::wire::{
     Entry, Former, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody,
 };
-use crate::server::issuer::IssuerState;
+use crate::server::issuer::Host;
 use std::time::Duration;
 
 /// What there is to go by.
@@ -62,7 +62,7 @@ impl WorkerRange {
     }
 }
 
-impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Takes a worker id, and gives up the one that the server had.
     pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError<L>> {
         let settings = self.host.settings();
@@ -155,7 +155,7 @@ impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         if former.is_chosen() {
             return;
         }
-        let from = self.state.change(|state, here| state.end_of(former, &here.layout));
+        let from = self.state.change(|state, _| state.end_of(former));
         let Ok(from) = from else { return };
         let Lease { datacenter, worker, token, .. } = *former;
         let ask = RequestBody::Release { datacenter, worker, token, from };

@@ -5,10 +5,10 @@ use super::host::{LeaseEvent, LeaseHost, LeaseLink};
 use super::worker::{LeaseStep, LeaseWorker, StepError};
 use crate::registry::lease::Lease;
 use crate::registry::wire::{Entry, RequestBody, ResponseBody};
-use crate::server::issuer::IssuerState;
+use crate::server::issuer::Host;
 use std::sync::atomic::Ordering::Release;
 
-impl<S: IssuerState, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Moves the end of the lease on, or notices that the lease is lost.
     pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<LeaseStep, StepError<L>> {
         let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };

@@ -4,11 +4,12 @@ use super::error::LeaseStepError;
 use super::host::{LeaseLink, Other};
 use super::requests::LeaseRequests;
 use crate::clock::UnixMicros;
+use crate::server::issuer::Issuer;
 
 /// The lease worker.
 pub struct LeaseWorker<'a, S, L, H> {
     /// The server's state.
-    pub state: S,
+    pub state: Issuer<'a, S>,
     /// The way to the registry.
     pub link: L,
     /// The server.
@@ -35,7 +36,7 @@ pub(super) enum LeaseStep {
 
 impl<'a, S, L, H> LeaseWorker<'a, S, L, H> {
     /// A worker that has found nothing out yet.
-    pub fn new(state: S, link: L, host: H, requests: &'a LeaseRequests) -> Self {
+    pub fn new(state: Issuer<'a, S>, link: L, host: H, requests: &'a LeaseRequests) -> Self {
         Self { state, link, host, requests, other: None, registry_clock: None }
     }
 }

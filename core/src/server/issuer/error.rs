@@ -7,45 +7,26 @@ use crate::ids::layout::{Field, Layout, PRESETS};
 use crate::server::state::{FILE, State, StateError};
 use std::io;
 
-/// What keeps this server from issuing.
+/// Reason why this server does not issue.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Debug, thiserror::Error)]
 pub enum IssuerError {
-    /// The state cannot be trusted.
     #[error(transparent)]
     Untrusted(#[from] StateError),
-    /// The state cannot be read.
     #[error("snowflake_ids could not read its state file")]
     Unreadable(#[source] io::Error),
-    /// The state cannot be written.
     #[error("{UNWRITABLE}")]
     Unwritable(#[source] io::Error),
-    /// There is no worker id yet: it has to be leased.
     #[error("this server has no worker id yet")]
     NoWorkerId,
-    /// The lease ends here.
     #[error("the lease of worker id {worker} has ended")]
-    LeaseEnded {
-        /// Its worker id.
-        worker: u32,
-        /// Its expiry.
-        expiry: UnixMicros,
-    },
-    /// The worker id does not fit the layout.
+    LeaseEnded { worker: u32, expiry: UnixMicros },
     #[error(transparent)]
     Misfit(IdError),
-    /// It does not fit that of a named generator.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// All places for layouts are in use, or as many by this database as are free.
     #[error("no place is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
-    NoPlace {
-        /// How many there are.
-        places: usize,
-        /// How many the database holds.
-        held: usize,
-        /// Number of those that are free.
-        free: usize,
-    },
+    NoPlace { places: usize, held: usize, free: usize },
 }
 
 /// A node has no room in a layout.
@@ -56,7 +37,7 @@ pub struct NoRoom {
     pub layout: Layout,
     /// The datacenter, or the worker.
     pub field: Field,
-    /// What it is on this server.
+    /// Its value on this server.
     pub value: u32,
     /// True if worker ids are leased.
     pub leased: bool,

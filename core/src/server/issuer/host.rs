@@ -41,23 +41,6 @@ pub trait StateStore {
     fn data_directory(&self) -> io::Result<DataDirectory>;
 }
 
-/// The machine's clocks.
-pub trait Clocks {
-    /// Returns what they show now.
-    fn reading(&self) -> Reading;
-}
-
-/// The state lock, which one process of the server has at a time.
-pub trait StateLock {
-    /// The lock, until it is dropped.
-    type Held<'a>: DerefMut<Target = Issuing>
-    where
-        Self: 'a;
-
-    /// Takes the lock. Its holder may be waiting for the disk, so a cancelled call leaves by an error of the server's.
-    fn lock(&self) -> Self::Held<'_>;
-}
-
 /// The cluster of the server, as far as it is known out of recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct Cluster {
@@ -69,23 +52,28 @@ pub struct Cluster {
     pub replayed: Option<UnixMicros>,
 }
 
-/// What operators have set.
+/// The settings that an issuer needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What the generator may do.
+    /// The limits of the generator.
     pub rules: Rules,
-    /// How far beyond the clock the mark is raised.
+    /// The time beyond the clock to which the mark is raised.
     pub reserve: Duration,
     /// The largest step forward of the clock to be followed.
     pub max_clock_jump: Duration,
     /// The largest difference of two servers' clocks.
     pub max_clock_skew: Duration,
-    /// Which worker id to take.
+    /// The choice among worker ids.
     pub policy: Policy,
 }
 
 /// All that an issuer touches.
-pub trait Host: StateStore + Clocks + StateLock {
+pub trait Host: StateStore {
+    /// Returns what the machine's clocks show now.
+    fn reading(&self) -> Reading;
+    /// Takes the state lock, which one process of the server has at a time, until the result is dropped. Its holder may be
+    /// waiting for the disk, so a cancelled call leaves by an error of the server's.
+    fn lock(&self) -> impl DerefMut<Target = Issuing>;
     /// The cluster.
     fn cluster(&self) -> Cluster;
     /// The settings now.

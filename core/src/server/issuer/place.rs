@@ -1,7 +1,7 @@
 //! Places for the layouts of named generators, beside the server's own: each has a generator, and serves one layout at a
 //! time.
 //!
-//! Which one that is changes under the state lock, while the place's generator is closed, and its *incarnation* with it.
+//! The layout changes under the state lock, while the place's generator is closed, and the place's *incarnation* with it.
 //! A session knows the incarnation in which the place was its layout's. It reads it before and after it takes: where it is
 //! still the same, what was taken is of that layout; else it is thrown away, and the session asks for a place again.
 
@@ -11,7 +11,7 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many there are unless it is set.
+/// The default of `snowflake_ids.max_generators`.
 pub const DEFAULT_PLACES: i32 = 256;
 
 /// A place in shared memory.
@@ -24,7 +24,7 @@ pub struct Place {
     pub incarnation: AtomicU64,
 }
 
-/// What a place is used for.
+/// The use of a place.
 #[derive(Debug, Default)]
 pub struct Occupancy {
     /// The layout that has it; None: it is free.
@@ -33,27 +33,27 @@ pub struct Occupancy {
     pub(super) database: u32,
     /// The node whose term its generator has begun; None while it is closed.
     pub node: Option<Node>,
-    /// When it got the place, in microseconds since the machine's start.
+    /// The time at which it got the place, in microseconds since the machine's start.
     pub(super) seated: u64,
-    /// What it would give next when that was last looked at and had changed, and when that was.
+    /// The next position when that was last seen to have changed, and the time of that.
     pub(super) seen: (Position, u64),
 }
 
-/// Where a layout has its ids from.
+/// The source of a layout's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
     /// It is the server's own layout.
     Own,
     /// A place, as long as this is its incarnation.
     Place {
-        /// Which one.
+        /// Its name.
         index: usize,
         /// Its incarnation.
         incarnation: u64,
     },
 }
 
-/// Where a session takes positions from.
+/// A source of positions for a session.
 pub trait Source {
     /// Their layout.
     fn layout(&self) -> &Layout;

@@ -1,19 +1,17 @@
 //! Decisions that an operator, or the clock of a registry, makes for the server.
 
-use super::counter::Counter;
-use super::durable::Stored;
 use super::error::IssuerError;
 use super::host::Host;
-use super::issuing::{By, Issuer, Issuing};
+use super::issuing::{Counter, Issuer, Issuing};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::registry::lease::{Skew, check_clock};
-use crate::server::state::{State, StateError};
+use crate::server::state::{Birth, Marks, State, StateError};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What came of comparing the clock with a registry's.
+/// The outcome of comparing the clock with a registry's.
 #[derive(Debug)]
 pub enum Compared {
     /// Nothing to tell.
@@ -26,7 +24,7 @@ pub enum Compared {
     Differs(Skew),
 }
 
-/// What came of an operator's word that the clock is right.
+/// The outcome of an operator's word that the clock is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// It is followed.
@@ -41,7 +39,7 @@ pub enum Accepted {
     AskRegistry,
 }
 
-/// What is to be said of a new state.
+/// Warnings about a new state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renewed {
     /// Ids up to this instant may have been issued, and may come again.
@@ -56,10 +54,10 @@ impl<H: Host> Issuer<'_, H> {
     /// could have been issued up to now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
-        let layout = self.layout();
+        let layout = &self.shared.layout;
         let here = self.here(&issuing)?;
         let (here, former) = match self.former()? {
-            Some(Stored { state, file }) => (here.with_file(file), Some(state)),
+            Some((state, file)) => (here.with_file(file), Some(state)),
             None => (here, None),
         };
         // Before anything can fail: a generator that is closed has no node.
@@ -68,10 +66,13 @@ impl<H: Host> Issuer<'_, H> {
             counter.generator.close();
         }
         let former = former.as_ref();
-        let known =
-            |layout: &Layout| former.map_or(Position::ZERO, |former| former.highest_mark(&here, layout));
+        // Marks of another cluster do not count.
+        let ours = former.filter(|former| former.is_of_cluster(&here));
+        let known = |layout: &Layout| {
+            ours.and_then(|ours| ours.marks_of(layout)).map_or(Position::ZERO, Marks::highest)
+        };
         let now = self.believed_now().plus(here.max_drift);
-        // What was taken up since the server's start tells all. Else ids may have been issued up to what the clock shows, also
+        // A state taken up since the server's start tells all. Else ids may have been issued up to what the clock shows, also
         // where it is not believed: it was behind as the server started, and was set right since.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
@@ -87,11 +88,11 @@ impl<H: Host> Issuer<'_, H> {
         self.host.keep_rejected().map_err(IssuerError::Unwritable)?;
         let mut state = State::anew(&here, begin(layout), former);
         state.others.raise_floors(last.plus_micros(1));
-        if let Some(former) = former.filter(|former| above.is_none() && former.is_of_cluster(&here)) {
-            state.others.raise_floors(former.others.floor);
+        if let Some(ours) = ours.filter(|_| above.is_none()) {
+            state.others.raise_floors(ours.others.floor);
         }
-        for other in former.map_or_else(Vec::new, |former| former.layouts_beside(&here)) {
-            state.begin_above(&other, begin(&other));
+        for (other, _) in ours.iter().flat_map(|ours| ours.tables()).filter(|(other, _)| *other != layout) {
+            state.begin_above(other, begin(other));
         }
         // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
         issuing.gone.into_iter().for_each(|gone| state.others.raise_floors(gone));
@@ -102,22 +103,16 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)?;
         issuing.opened = true;
         self.publish(&state);
-        let mut layouts = vec![*layout];
-        layouts.extend(state.others.layouts.iter().map(|other| other.layout));
-        let floor = |layout: &Layout| state.marks_of(layout).map_or(Position::ZERO, |marks| marks.floor);
-        let above_floor =
-            |layout: &Layout| (known(layout) > floor(layout)).then(|| layout.instant_of(known(layout)));
-        let ahead = |layout: &Layout| {
-            (floor(layout) > layout.position_after(now)).then(|| layout.instant_of(floor(layout)))
-        };
+        let above_floor = state.tables().filter(|(layout, of)| known(layout) > of.floor);
+        let ahead = state.tables().filter(|(layout, of)| of.floor > layout.position_after(now));
         Ok(Renewed {
-            may_repeat: layouts.iter().filter_map(above_floor).max(),
-            begins: layouts.iter().filter_map(ahead).max(),
+            may_repeat: above_floor.map(|(layout, _)| layout.instant_of(known(layout))).max(),
+            begins: ahead.map(|(layout, of)| layout.instant_of(of.floor)).max(),
         })
     }
 
     /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
-    fn former(&self) -> Result<Option<Stored>, IssuerError> {
+    fn former(&self) -> Result<Option<(State, Birth)>, IssuerError> {
         match self.read() {
             Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
             read => Ok(read.ok().flatten()),
@@ -128,7 +123,7 @@ impl<H: Host> Issuer<'_, H> {
     pub fn adopt(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let here = self.here(&issuing)?;
-        let Some(Stored { state: stored, file }) = self.read()? else { return Ok(()) };
+        let Some((stored, file)) = self.read()? else { return Ok(()) };
         let here = here.with_file(file);
         if !stored.is_copy(&here) {
             return Ok(());
@@ -168,7 +163,7 @@ impl<H: Host> Issuer<'_, H> {
         state.clock = now;
         let stored = if state.node.is_some() && ended.is_none() {
             let own = self.own_counter();
-            self.advance(issuing, &mut state, Some(&own), By::Caller)
+            self.advance(issuing, &mut state, Some(&own))
         } else {
             self.write(&state)
         };

@@ -1,12 +1,9 @@
 //! The places of layouts.
 
-use super::clock::tick_of;
-use super::counter::Counter;
 use super::error::{IssuerError, NoRoom};
 use super::host::Host;
-use super::issuing::{Issuer, Issuing};
+use super::issuing::{Counter, Issuer, Issuing, end, tick_of};
 use super::place::{Occupancy, Seat};
-use super::term::end;
 use crate::ids::layout::{Field, Layout};
 use crate::server::state::{Identity, State};
 use crate::sync::Ordering;
@@ -73,7 +70,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Returns whether the node fits a layout, for which a server without a registry may choose another worker id.
-    /// Where they are leased, that is noted, so that the next one does.
+    /// A need for another leased one is noted, so that the next one fits.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),

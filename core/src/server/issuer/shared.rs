@@ -1,6 +1,5 @@
 //! The issuer's state in shared memory: plain data that the server places into shared memory.
 
-use super::counts::Counts;
 use super::place::{Place, Seat, Seated, Source};
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
@@ -8,11 +7,64 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::anchor::{self, Reading};
 use crate::server::state::Identity;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// For how long nobody asks again for a worker id that fits a layout after one was asked for in vain.
 const VAIN: Duration = Duration::from_secs(5);
+
+/// Counters since the server's start, and present values, for the view.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Counts {
+    /// Number of times that the state was written: each a sync.
+    pub reservations: AtomicU64,
+    /// Those of them that a call did itself.
+    pub by_callers: AtomicU64,
+    /// Steps forward of the clock.
+    pub steps_forward: AtomicU64,
+    /// The last of them, in microseconds.
+    pub last_step_forward: AtomicU64,
+    /// The time by which the clock is ahead without being followed, in microseconds.
+    pub clock_ahead: AtomicU64,
+    /// The lag of the clock of a registry on another server behind this server's at its last answer, in microseconds.
+    pub registry_behind: AtomicI64,
+    /// Number of times that another node was taken because the clock was stepped back.
+    pub switches: AtomicU64,
+    /// Number of calls for ids that failed: for want of a worker id or of a number of their tag, or by the clock.
+    pub failed_calls: AtomicU64,
+    /// True if the last attempt to write the state failed.
+    pub unwritable: AtomicBool,
+    /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or where the server chose its worker id.
+    pub expiry: AtomicI64,
+    /// The oid of the database by way of which worker ids are leased; 0 without one.
+    pub registry: AtomicU64,
+    /// True if there is known to be none.
+    pub alone: AtomicBool,
+    /// The oid of the database that is to be the registry; else 0.
+    pub moving_to: AtomicU64,
+}
+
+impl Counts {
+    /// The expiry of the lease; None without one.
+    pub fn expiry(&self) -> Option<UnixMicros> {
+        Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
+    }
+
+    /// The oid of the database by way of which worker ids are leased, if there is one.
+    pub fn registry(&self) -> Option<u32> {
+        oid(&self.registry)
+    }
+
+    /// The oid of the database that is to be the registry, if there is one.
+    pub fn moving_to(&self) -> Option<u32> {
+        oid(&self.moving_to)
+    }
+}
+
+fn oid(cell: &AtomicU64) -> Option<u32> {
+    u32::try_from(cell.load(Relaxed)).ok().filter(|oid| *oid != 0)
+}
 
 /// The generator, and what belongs to it.
 #[derive(Debug)]
@@ -29,11 +81,11 @@ pub struct Shared {
     anchor: AtomicI64,
     /// The time of the checkpoint that the server started from.
     pub checkpoint: Option<UnixMicros>,
-    /// What happened.
+    /// Counters for the view.
     pub counts: Counts,
     /// Hand out positions of other layouts.
     pub places: &'static [Place],
-    /// When a worker id that fits all layouts in use was asked for in vain, in microseconds since the machine's start; 0:
+    /// The last time that a worker id fitting all layouts was asked for in vain, in microseconds since the machine's start; 0:
     /// never.
     vain: AtomicU64,
 }
@@ -101,9 +153,7 @@ impl Shared {
     pub(super) fn anchor(&self, now: &Reading) -> Reading {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }
-}
 
-impl Shared {
     /// A layout at its seat, which was found for this very layout.
     #[inline]
     pub fn seated<'a>(&'a self, seat: Seat, layout: &'a Layout) -> Seated<'a> {
@@ -113,11 +163,6 @@ impl Shared {
             }
             _ => Seated::own(&self.generator, layout),
         }
-    }
-
-    /// Returns whether a seat still is the layout's for which it was found.
-    pub fn is_held(&self, seat: Seat) -> bool {
-        self.seated(seat, &self.layout).is_held()
     }
 
     /// A number that changes with each step back of the clock and each change of a term, in whatever layout.

@@ -1,7 +1,7 @@
 //! The worker id of a server without a registry, which chooses it alone: from its identity, and from the marks of those that it,
 //! or the server that it is a copy of, has issued as.
 
-use super::marks::{Mark, OF_ANOTHER};
+use super::marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -64,7 +64,7 @@ impl State {
         if !self.alone {
             return None;
         }
-        if self.blocks_all_workers(&here.layout, now) {
+        if self.blocks_all_workers(now) {
             return Some(false);
         }
         self.name_worker();
@@ -139,7 +139,7 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // Where the clock has passed none of them, it is waited for.
+        // The clock is waited for if it has passed none of them.
         let worker = free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours));
         self.others.get_mut(layout, at).worker = worker;
         worker.is_some()
@@ -203,18 +203,15 @@ impl State {
 
     /// The worker ids of a datacenter that marks name, and the instant from which each may be used.
     fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
-        let own = self.layout.parse::<Layout>().ok();
-        let others = self.others.layouts.iter().map(|other| (other.layout, &other.of));
-        let all = own.into_iter().map(|own| (own, &self.own)).chain(others);
         let mut used = BTreeMap::new();
-        for (layout, of) in all {
-            for Mark { node, position } in of.marks.iter().filter(|mark| mark.node.datacenter == datacenter) {
-                let end = if *position == OF_ANOTHER { OF_OTHERS } else { layout.instant_above(*position) };
-                let known = used.entry(node.worker).or_insert(end);
+        for (layout, of) in self.tables().filter(|_| holds(Guard::UsedNamed)) {
+            for mark in of.marks.iter().filter(|mark| mark.node.datacenter == datacenter) {
+                let end = if mark.is_of_another() { OF_OTHERS } else { layout.instant_above(mark.position) };
+                let known = used.entry(mark.node.worker).or_insert(end);
                 *known = end.max(*known);
             }
         }
-        if holds(Guard::UsedNamed) { used } else { BTreeMap::new() }
+        used
     }
 
     /// Any, as the server's home tells it apart from others that were never introduced to it. A copy keeps to those that leave
@@ -237,7 +234,7 @@ impl State {
     /// Those of the share of its timeline, of eight: that of the first that was chosen, and one further after each promotion. So
     /// both servers choose without each other then.
     fn of_timeline(&self, policy: Policy) -> Preferred {
-        let most = self.layout.parse().map_or(1, |own| capacity(&own));
+        let most = capacity(&self.layout);
         let (id, home) = (self.system_identifier, &self.home.identity);
         let preferred = match self.first {
             Some(first) => {
@@ -260,7 +257,7 @@ impl State {
     /// room, with a rollback value of the layout's.
     pub fn node_in(&self, layout: &Layout) -> Option<Node> {
         let node = self.node?;
-        if self.is_own(layout) {
+        if *layout == self.layout {
             return Some(node);
         }
         let other = self.others.get(layout);

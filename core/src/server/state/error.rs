@@ -1,52 +1,28 @@
 //! Errors of a stored state.
 
-use super::data_directory::DataDirectory;
-use crate::error::{Explain, Kind, excerpt};
+use super::stored::DataDirectory;
+use crate::error::{Explain, Kind};
 use crate::ids::layout::Layout;
 use crate::server::form::Newer;
 
 /// Reason why a server must not go on from a state.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// There was one, and it is gone.
     #[error("the state file of snowflake_ids is missing")]
     Missing,
-    /// It does not say what was written.
     #[error("the state file of snowflake_ids is damaged")]
-    Damaged {
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A newer release wrote it, and knows more than can be read here.
+    Damaged { reason: String },
     #[error("the state file of snowflake_ids was written by a newer version")]
     Newer(Newer),
-    /// Another cluster wrote it.
     #[error("the state file of snowflake_ids belongs to another cluster")]
-    Foreign {
-        /// The cluster that wrote it.
-        stored: u64,
-        /// This one.
-        ours: u64,
-    },
-    /// Its positions count in another layout.
+    Foreign { stored: u64, ours: u64 },
     #[error("the state file of snowflake_ids was written for another layout")]
-    Layout {
-        /// The layout it was written for.
-        stored: String,
-        /// The layout now.
-        ours: Layout,
-    },
+    Layout { stored: Layout, ours: Layout },
     /// The data directory is a copy of one that issues, or did, as the same worker; or the state in it was put back from a
-    /// copy, and says nothing of what was issued since.
+    /// copy, and says nothing of what was issued since. Its homes are that where the state was written, and the present one.
     #[error("{}", said_of_copy(homes))]
-    Copy {
-        /// Where the state was written, and where it is now.
-        homes: Box<[DataDirectory; 2]>,
-        /// The datacenter of both.
-        datacenter: u32,
-        /// The worker id of both.
-        worker: u32,
-    },
+    Copy { homes: Box<[DataDirectory; 2]>, datacenter: u32, worker: u32 },
 }
 
 const RESET: &str = "If it can't be restored, SELECT snowflake_ids.state_reset() begins a new one, from which ids \
@@ -87,7 +63,6 @@ impl Explain for StateError {
                 format!("It was written by the cluster with system identifier {stored}; this one has {ours}.")
             }
             Self::Layout { stored, ours } => {
-                let stored = excerpt(stored);
                 format!("It was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.")
             }
             Self::Copy { homes, datacenter, worker } if homes[0].is_in(&homes[1]) => format!(
@@ -105,10 +80,9 @@ impl Explain for StateError {
             Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => RESET.into(),
             Self::Newer(newer) => newer.hint(),
             Self::Layout { stored, .. } => format!(
-                "Set snowflake_ids.layout back to '{}' and restart the server; SELECT snowflake_ids.layout_change() then \
+                "Set snowflake_ids.layout back to '{stored}' and restart the server; SELECT snowflake_ids.layout_change() then \
                  changes it where ids of the new layout are above those of the old one. If no id of that layout was kept, \
-                 SELECT snowflake_ids.state_reset() begins anew.",
-                excerpt(stored)
+                 SELECT snowflake_ids.state_reset() begins anew."
             ),
             Self::Copy { homes, .. } if homes[0].is_in(&homes[1]) => {
                 "SELECT snowflake_ids.state_adopt() goes on above the present time. If the server whose state it was runs \

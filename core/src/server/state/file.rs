@@ -4,9 +4,9 @@
 //! with each change of it a function is added to [`UPGRADES`], and a sample of the former form to the tests.
 
 use super::error::StateError;
+use super::stored::State;
 use crate::error::excerpt;
 use crate::server::form::{self, Head, RELEASE};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -28,7 +28,11 @@ const UPGRADES: [fn(&mut Value); VERSION as usize - 1] = [from_1, from_2];
 
 /// Form 2 has the name `expiry`, and the head is under the checksum as well.
 fn from_1(state: &mut Value) {
-    rename(state, &["lease"], "horizon", "expiry");
+    if let Some(lease) = state.get_mut("lease").and_then(Value::as_object_mut)
+        && let Some(expiry) = lease.remove("horizon")
+    {
+        lease.insert("expiry".to_owned(), expiry);
+    }
 }
 
 /// Form 3 has marks of other layouts than the server's own.
@@ -39,17 +43,7 @@ fn from_2(state: &mut Value) {
     }
 }
 
-/// Gives what is at the end of this path another name, if it is there.
-fn rename(state: &mut Value, path: &[&str], from: &str, to: &str) {
-    let object = path.iter().try_fold(state, |value, name| value.get_mut(*name));
-    if let Some(object) = object.and_then(Value::as_object_mut)
-        && let Some(value) = object.remove(from)
-    {
-        object.insert(to.to_owned(), value);
-    }
-}
-
-/// What every release can read of the file of any other.
+/// The envelope, which every release can read.
 #[derive(Serialize, Deserialize)]
 struct Sealed<'a> {
     version: u32,
@@ -75,39 +69,41 @@ impl Sealed<'_> {
     }
 }
 
-/// The content of the file, in the present form: a line, with spaces at its end.
-pub(super) fn to_text(state: &impl Serialize) -> serde_json::Result<String> {
-    let state = serde_json::value::to_raw_value(state)?;
-    let Head { version, release } = Head::new(VERSION);
-    let mut sealed = Sealed { version, release, checksum: 0, state: &state };
-    sealed.checksum = sealed.sum();
-    let line = serde_json::to_string(&sealed)?;
-    let spaces = (line.len() + 1).next_multiple_of(LENGTH) - 1 - line.len();
-    Ok(line + &" ".repeat(spaces) + "\n")
-}
+impl State {
+    /// The content of the file, in the present form: a line, with spaces at its end.
+    pub fn to_text(&self) -> serde_json::Result<String> {
+        let state = serde_json::value::to_raw_value(self)?;
+        let Head { version, release } = Head::new(VERSION);
+        let mut sealed = Sealed { version, release, checksum: 0, state: &state };
+        sealed.checksum = sealed.sum();
+        let line = serde_json::to_string(&sealed)?;
+        let spaces = (line.len() + 1).next_multiple_of(LENGTH) - 1 - line.len();
+        Ok(line + &" ".repeat(spaces) + "\n")
+    }
 
-/// Returns what a file holds, whether this release wrote it or an older one.
-pub(super) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, StateError> {
-    let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
-    if let Some(newer) = form::newer(text, VERSION) {
-        // Another release may seal it by another rule. Where it is this one by name, a damaged number must not pass for
-        // a form that a later build has.
-        if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
-            return Err(StateError::Newer(newer));
+    /// Returns what a file of this release or an older one holds.
+    pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
+        let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
+        if let Some(newer) = form::newer(text, VERSION) {
+            // Another release may seal it by another rule. Where it is this one by name, a damaged number must not pass for
+            // a form that a later build has.
+            if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
+                return Err(StateError::Newer(newer));
+            }
         }
+        let sealed = sealed.map_err(|error| unread("It is no state that could be read", &error))?;
+        if !sealed.is_whole() {
+            let (found, right) = (sealed.checksum, sealed.sum());
+            return Err(StateError::Damaged {
+                reason: format!("Its checksum is {found}, and should be {right}"),
+            });
+        }
+        upgraded(&sealed).map_err(|error| unread("It is no state of the form that it names", &error))
     }
-    let sealed = sealed.map_err(|error| unread("It is no state that could be read", &error))?;
-    if !sealed.is_whole() {
-        let (found, right) = (sealed.checksum, sealed.sum());
-        return Err(StateError::Damaged {
-            reason: format!("Its checksum is {found}, and should be {right}"),
-        });
-    }
-    upgraded(&sealed).map_err(|error| unread("It is no state of the form that it names", &error))
 }
 
 /// The state, by way of each form between its own and the present one.
-fn upgraded<T: DeserializeOwned>(sealed: &Sealed<'_>) -> serde_json::Result<T> {
+fn upgraded(sealed: &Sealed<'_>) -> serde_json::Result<State> {
     let known = sealed.version.checked_sub(1).and_then(|form| UPGRADES.get(form as usize..));
     let upgrades =
         known.ok_or_else(|| serde::de::Error::custom(format!("there is no form {}", sealed.version)))?;

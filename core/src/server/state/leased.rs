@@ -1,6 +1,6 @@
 //! The worker id that is leased: from where, until when, and which ones are not to be had.
 
-use super::marks::{Mark, Marks};
+use super::marks::Marks;
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -8,12 +8,13 @@ use crate::ids::id::Node;
 use crate::ids::layout::{Field, Layout};
 use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Origin};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Time after the last id of a layout for which worker ids are leased that fit it.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// How old a note that ids of a layout are asked for becomes before it is made anew: asking costs no write each time.
+/// The age at which a note that ids of a layout are asked for is renewed: asking costs no write each time.
 const NOTED: Duration = Duration::from_mins(10);
 
 impl State {
@@ -27,21 +28,18 @@ impl State {
 
     /// Sets the node that issues; the rollback value stays as long as the worker does.
     fn set_node(&mut self, identity: Identity) {
-        let leased = |datacenter: u32| {
-            let lease = self.lease.as_ref().filter(|lease| lease.datacenter == datacenter)?;
-            Some((lease.datacenter, lease.worker))
+        let (datacenter, worker) = match identity {
+            Identity::Fixed { datacenter, worker } => {
+                self.forget_lease();
+                (datacenter, Some(worker))
+            }
+            Identity::Leased { datacenter } => {
+                // A claim may still become a lease.
+                self.lease = self.lease.take().filter(|lease| lease.datacenter == datacenter);
+                (datacenter, self.lease.as_ref().map(|lease| lease.worker))
+            }
         };
-        let worker = match identity {
-            Identity::Fixed { datacenter, worker } => Some((datacenter, worker)),
-            Identity::Leased { datacenter } => leased(datacenter),
-        };
-        match identity {
-            Identity::Fixed { .. } => self.forget_lease(),
-            // A claim may still become a lease.
-            Identity::Leased { .. } if worker.is_none() => self.lease = None,
-            Identity::Leased { .. } => {}
-        }
-        self.node = worker.map(|(datacenter, worker)| {
+        self.node = worker.map(|worker| {
             let same = self.node.filter(|node| node.is_of(datacenter, worker));
             same.unwrap_or(Node { datacenter, worker, rollback: 0 })
         });
@@ -122,34 +120,30 @@ impl State {
     }
 
     /// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one
-    /// did. `layout` is the server's own.
-    pub fn end_of(&self, lease: &Lease, layout: &Layout) -> UnixMicros {
-        let end_in = |of: &Marks, start: Position, layout: &Layout| {
-            let marks = of.marks.iter().filter(|mark| lease.is_of(mark.node));
+    /// did.
+    pub fn end_of(&self, lease: &Lease) -> UnixMicros {
+        let end_in = |(layout, of): (&Layout, &Marks)| {
+            let start = if *layout == self.layout { lease.start } else { Position::ZERO };
+            let marks = of.marks.iter().filter(|mark| lease.is_of(mark.node)).map(|mark| mark.position);
             // The floor: the mark of one of its nodes may have been dropped.
-            let end = marks.map(|mark| mark.position).fold(start.max(of.floor), Position::max);
-            layout.instant_of(end).plus_micros(layout.unit())
+            layout.instant_of(marks.fold(start.max(of.floor), Position::max)).plus_micros(layout.unit())
         };
-        let others = self.others.layouts.iter().filter(|_| holds(Guard::OthersEnd));
-        let others = others.map(|other| end_in(&other.of, Position::ZERO, &other.layout));
-        others.fold(end_in(&self.own, lease.start, layout), UnixMicros::max).max(self.others.floor)
+        let counts = |(layout, _): &(&Layout, &Marks)| **layout == self.layout || holds(Guard::OthersEnd);
+        self.tables().filter(counts).map(end_in).fold(self.others.floor, UnixMicros::max)
     }
 
     /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
-    /// marks, or they are another server's. `layout` is the server's own.
-    pub fn blocked_workers(&self, layout: &Layout, datacenter: u32, at: UnixMicros) -> Vec<u32> {
-        let now = layout.position_after(at);
-        let others = self.others.layouts.iter().map(|other| (&other.of, other.layout.position_after(at)));
-        let all = std::iter::once((&self.own, now)).chain(others);
-        let marked = all.flat_map(|(of, now)| {
-            let blocked = move |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
-            of.marks.iter().filter(blocked).map(|mark| mark.node.worker)
+    /// marks, or they are another server's.
+    pub fn blocked_workers(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
+        let marked = self.tables().flat_map(|(layout, of)| {
+            let now = layout.position_after(at);
+            let marks = of.marks.iter().filter(move |mark| mark.position > now).map(|mark| mark.node);
+            marks.filter(|node| node.datacenter == datacenter).map(|node| node.worker)
         });
+        let now = self.layout.position_after(at);
         let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
-        let mut workers: Vec<u32> = marked.chain(leased.map(|lease| lease.worker)).collect();
-        workers.sort_unstable();
-        workers.dedup();
-        workers
+        let workers: BTreeSet<u32> = marked.chain(leased.map(|lease| lease.worker)).collect();
+        workers.into_iter().collect()
     }
 
     /// The worker ids of a datacenter that a registry here must not lease to the server with these tokens: this one issues
@@ -160,22 +154,21 @@ impl State {
             return None;
         }
         let issuing = self.node.filter(|node| node.datacenter == datacenter).map(|node| node.worker);
-        let blocked = self.blocked_workers(&here.layout, datacenter, here.clock.wall);
+        let blocked = self.blocked_workers(datacenter, here.clock.wall);
         Some(issuing.into_iter().chain(blocked).collect())
     }
 
-    /// The largest worker id that all layouts in use have room for. `layout` is the server's own.
-    pub fn worker_limit(&self, layout: &Layout, at: UnixMicros) -> u32 {
+    /// The largest worker id that all layouts in use have room for.
+    pub fn worker_limit(&self, at: UnixMicros) -> u32 {
         let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
         let in_use = self.others.layouts.iter().filter(|other| other.used.plus(IN_USE) > at);
-        in_use.map(|other| most(&other.layout)).fold(most(layout), u32::min)
+        in_use.map(|other| most(&other.layout)).fold(most(&self.layout), u32::min)
     }
 
     /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
-    /// Whether that is news, which is to be written.
+    /// Returns whether that is news, which is to be written.
     pub fn want(&mut self, layout: &Layout, at: UnixMicros) -> bool {
-        let is_noted = self.others.get(layout).is_some_and(|other| other.used.plus(NOTED) > at);
-        if is_noted || self.is_own(layout) {
+        if self.others.used(layout).plus(NOTED) > at || *layout == self.layout {
             return false;
         }
         self.others.get_mut(layout, at).used = at;

@@ -1,15 +1,24 @@
-//! The high-water marks of nodes in one layout.
+//! The high-water marks of nodes: in the server's own layout, and in each layout beside it in which named generators issue.
 
+use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
+use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 
 /// The mark of a node that another server issues as: that of a copied directory.
 pub const OF_ANOTHER: Position = Position::MAX;
 
-/// The most marks of a layout that are kept one by one. What has to go of them raises the floor.
+/// The most marks of a layout that are kept one by one. Dropping one raises the floor.
 const MAX_MARKS: usize = 256;
+
+/// The layouts whose marks are kept. Dropping one raises the floor of all that are not there.
+const MAX_OTHERS: usize = 256;
+
+/// The most layouts that a server has places for, and whose marks are kept where those above [`MAX_OTHERS`] are in use: without
+/// them the floor would be ahead of the clock.
+pub const MAX_PLACES: i32 = 4_096;
 
 /// The high-water mark of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +31,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns whether it says that its node is another server's.
+    /// Returns whether its node is another server's.
     pub fn is_of_another(&self) -> bool {
         self.position == OF_ANOTHER
     }
@@ -31,7 +40,7 @@ impl Mark {
 /// The marks of all nodes in one layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
-    /// How far nodes may have issued.
+    /// The high-water marks that are kept one by one.
     pub marks: Vec<Mark>,
     /// A position at or above which every node begins that has no mark.
     pub floor: Position,
@@ -45,11 +54,8 @@ impl Marks {
 
     /// The highest of all, those left out that are another server's.
     pub fn highest(&self) -> Position {
-        self.marks
-            .iter()
-            .filter(|mark| !mark.is_of_another())
-            .map(|mark| mark.position)
-            .fold(self.floor, Position::max)
+        let ours = self.marks.iter().filter(|mark| !mark.is_of_another());
+        ours.map(|mark| mark.position).fold(self.floor, Position::max)
     }
 
     pub(super) fn set(&mut self, node: Node, position: Position) {
@@ -60,7 +66,13 @@ impl Marks {
             Some(mark) => mark.position = position,
             None => self.marks.push(Mark { node, position }),
         }
-        self.drop_lowest(node);
+        while self.marks.len() > MAX_MARKS {
+            let droppable = |mark: &Mark| mark.node != node && !mark.is_of_another();
+            let others = self.marks.iter().enumerate().filter(|(_, mark)| droppable(mark));
+            let Some((index, lowest)) = others.min_by_key(|(_, mark)| mark.position) else { return };
+            self.raise_floor(lowest.position);
+            self.marks.swap_remove(index);
+        }
     }
 
     /// Has every node that has a mark begin at or above a position.
@@ -74,14 +86,111 @@ impl Marks {
     pub(super) fn raise_floor(&mut self, above: Position) {
         self.floor = self.floor.max(above);
     }
+}
 
-    fn drop_lowest(&mut self, keep: Node) {
-        while self.marks.len() > MAX_MARKS {
-            let droppable = |mark: &Mark| mark.node != keep && !mark.is_of_another();
-            let others = self.marks.iter().enumerate().filter(|(_, mark)| droppable(mark));
-            let Some((index, lowest)) = others.min_by_key(|(_, mark)| mark.position) else { return };
-            self.raise_floor(lowest.position);
-            self.marks.swap_remove(index);
+/// A layout beside the server's own, in which named generators issue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherLayout {
+    /// The layout.
+    pub layout: Layout,
+    /// The worker id that issues in it where it has no room for the server's, which has no registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u32>,
+    /// The rollback value that issues in it.
+    pub rollback: u32,
+    /// Time at which ids of it were asked for last.
+    pub used: UnixMicros,
+    /// The marks of nodes in it.
+    #[serde(flatten)]
+    pub of: Marks,
+}
+
+impl OtherLayout {
+    /// One in which nothing is known to be issued, where every node begins at or above an instant.
+    pub(super) fn new(layout: Layout, floor: UnixMicros, at: UnixMicros) -> Self {
+        let of = Marks { marks: Vec::new(), floor: layout.position_from(floor) };
+        Self { layout, worker: None, rollback: 0, used: at, of }
+    }
+
+    /// An instant at or above all that may have been issued in it.
+    fn end(&self) -> UnixMicros {
+        self.layout.instant_above(self.of.highest())
+    }
+}
+
+/// All layouts beside the server's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Others {
+    /// Those whose marks are kept.
+    #[serde(rename = "others")]
+    pub layouts: Vec<OtherLayout>,
+    /// An instant at or above which every node begins in a layout that is not among these.
+    #[serde(rename = "others_floor")]
+    pub floor: UnixMicros,
+}
+
+impl Others {
+    fn position(&self, layout: &Layout) -> Option<usize> {
+        self.layouts.iter().position(|other| other.layout == *layout)
+    }
+
+    /// Returns what is kept of a layout.
+    pub fn get(&self, layout: &Layout) -> Option<&OtherLayout> {
+        Some(&self.layouts[self.position(layout)?])
+    }
+
+    /// Returns when ids of a layout were asked for last, as far as is known.
+    pub(super) fn used(&self, layout: &Layout) -> UnixMicros {
+        self.get(layout).map_or(UnixMicros(0), |other| other.used)
+    }
+
+    /// Returns a layout, which is kept from now on; `at`: the time at which ids of it were asked for.
+    pub(super) fn get_mut(&mut self, layout: &Layout, at: UnixMicros) -> &mut OtherLayout {
+        let index = self.position(layout).unwrap_or_else(|| {
+            self.put(OtherLayout::new(*layout, self.floor, at), at);
+            self.layouts.len() - 1
+        });
+        &mut self.layouts[index]
+    }
+
+    /// Takes what is kept of a layout, to keep it elsewhere.
+    pub(super) fn take(&mut self, layout: &Layout) -> OtherLayout {
+        let new = || OtherLayout::new(*layout, self.floor, UnixMicros(0));
+        self.position(layout).map_or_else(new, |index| self.layouts.swap_remove(index))
+    }
+
+    /// Keeps one more, the last, and of all the others those whose ids came furthest.
+    pub(super) fn put(&mut self, other: OtherLayout, at: UnixMicros) {
+        let mut of_another = Vec::new();
+        while self.layouts.len() >= MAX_OTHERS {
+            let ends = self.layouts.iter().map(OtherLayout::end).enumerate();
+            let Some((index, end)) = ends.min_by_key(|(_, end)| *end) else { break };
+            if end > at && self.layouts.len() < MAX_PLACES as usize {
+                break;
+            }
+            self.floor = self.floor.max(end);
+            let dropped = self.layouts.swap_remove(index);
+            of_another.extend(dropped.of.marks.into_iter().filter(Mark::is_of_another));
+        }
+        self.layouts.push(other);
+        // A node that is another server's is that in every layout.
+        for mark in of_another {
+            self.layouts[0].of.set(mark.node, OF_ANOTHER);
+        }
+    }
+
+    /// Has every node that has a mark begin above an instant.
+    pub(super) fn rise(&mut self, last: UnixMicros) {
+        for other in &mut self.layouts {
+            other.of.rise(other.layout.position_after(last));
+        }
+    }
+
+    /// Has every node begin at or above an instant that has no mark.
+    pub fn raise_floors(&mut self, at: UnixMicros) {
+        self.floor = self.floor.max(at);
+        for other in &mut self.layouts {
+            other.of.raise_floor(other.layout.position_from(at));
         }
     }
 }

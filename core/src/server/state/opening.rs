@@ -1,14 +1,13 @@
 //! Taking a stored state up: as it is, or changed where the server was promoted, copied, put back or given another layout.
 
 use super::error::StateError;
-use super::marks::{Mark, Marks, OF_ANOTHER};
-use super::others::{OtherLayout, Others};
+use super::marks::{Mark, Marks, OF_ANOTHER, OtherLayout, Others};
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
+use crate::ids::layout::Field;
 use crate::ids::layout::change::first_above;
-use crate::ids::layout::{Field, Layout};
 use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Policy};
 use crate::server::anchor::Verdict;
@@ -21,13 +20,13 @@ impl State {
             timeline: here.timeline,
             home: here.home.clone(),
             copy_of: None,
-            layout: here.layout.to_string(),
+            layout: here.layout,
             next_layout: None,
             clock: here.clock.clone(),
             seen: here.clock.wall,
             node: None,
             own: Marks::default(),
-            others: Others::default(),
+            others: Others { layouts: Vec::new(), floor: UnixMicros(0) },
             lease: None,
             former: None,
             claim: None,
@@ -54,21 +53,33 @@ impl State {
     /// [`StateError`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
-        self.check_origin(here)?;
+        if !self.is_of_cluster(here) {
+            return Err(StateError::Foreign { stored: self.system_identifier, ours: here.system_identifier });
+        } else if self.layout != here.layout {
+            return Err(StateError::Layout { stored: self.layout, ours: here.layout });
+        }
         if !self.is_of(here) {
-            // What is known of registries is of another time, or place.
+            // The known registries are of another time, or place.
             self.alone = false;
         }
-        let stored = self.is_put_back(here).then(|| self.clone());
+        // An earlier state of this very directory that an operator put back.
+        let is_put_back = self.home.is_in(&here.home) && !self.home.is(&here.home);
+        let is_shared = self.lease.as_ref().is_some_and(|lease| lease.origin.is_some());
         if self.timeline != here.timeline {
             self.promote(here);
         } else if !self.home.is(&here.home) {
             self.settle_in_copy(here)?;
         }
-        if let Some(stored) = stored {
-            self.rise_above_lost(&stored, here);
+        if is_put_back {
+            self.rise_above_lost(is_shared, here);
         }
-        self.refuse_twin(here)?;
+        // A copy is refused the numbers of the server that it was copied from.
+        if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
+            && self.all_marks().any(|mark| mark.is_of_another() && mark.node.is_of(datacenter, worker))
+        {
+            let homes = Box::new([of.clone(), here.home.clone()]);
+            return Err(StateError::Copy { homes, datacenter, worker });
+        }
         self.home = here.home.clone();
         if here.starts && matches!(here.identity, Identity::Leased { .. }) {
             self.start(here);
@@ -87,17 +98,6 @@ impl State {
         if self.moving_to.is_some() && self.alone {
             self.alone = false;
             self.leave_former();
-        }
-    }
-
-    /// Returns whether its positions mean anything here.
-    fn check_origin(&self, here: &Here) -> Result<(), StateError> {
-        if self.system_identifier != here.system_identifier {
-            Err(StateError::Foreign { stored: self.system_identifier, ours: here.system_identifier })
-        } else if self.layout.parse().ok() != Some(here.layout) {
-            Err(StateError::Layout { stored: self.layout.clone(), ours: here.layout })
-        } else {
-            Ok(())
         }
     }
 
@@ -155,19 +155,14 @@ impl State {
     /// Has every node begin above what any may have issued here up to now, those included that the state which was put back
     /// does not know of. Not where worker ids come from a registry that many share: what was leased there since still is,
     /// and ids ahead of the clock would keep other servers from leasing.
-    fn rise_above_lost(&mut self, stored: &Self, here: &Here) {
+    fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
         self.rise_above(now, here);
-        if stored.lease.as_ref().is_none_or(|lease| lease.origin.is_none()) {
+        if !is_shared {
             self.raise_floors(now.plus(here.max_drift), here);
         }
         // A layout that it does not know of may have been used since, as the same node.
         self.others.floor = self.others.floor.max(now.plus(here.max_drift).plus_micros(1));
-    }
-
-    /// Returns whether this is an earlier state of this very directory that an operator put back.
-    fn is_put_back(&self, here: &Here) -> bool {
-        self.home.is_in(&here.home) && !self.home.is(&here.home)
     }
 
     /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
@@ -179,7 +174,11 @@ impl State {
             return Ok(());
         }
         if let Identity::Fixed { datacenter, worker } = here.identity
-            && self.knows(datacenter, worker)
+            && self
+                .all_marks()
+                .map(|mark| mark.node)
+                .chain(self.node)
+                .any(|node| node.is_of(datacenter, worker))
         {
             let homes = Box::new([self.home.clone(), here.home.clone()]);
             return Err(StateError::Copy { homes, datacenter, worker });
@@ -192,21 +191,6 @@ impl State {
             mark.position = OF_ANOTHER;
         }
         Ok(())
-    }
-
-    /// In a copy, refuses a number of the server that it was copied from.
-    fn refuse_twin(&self, here: &Here) -> Result<(), StateError> {
-        match (here.identity, &self.copy_of) {
-            (Identity::Fixed { datacenter, worker }, Some(of)) if self.is_of_another(datacenter, worker) => {
-                let homes = Box::new([of.clone(), here.home.clone()]);
-                Err(StateError::Copy { homes, datacenter, worker })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn is_of_another(&self, datacenter: u32, worker: u32) -> bool {
-        self.all_marks().any(|mark| mark.is_of_another() && mark.node.is_of(datacenter, worker))
     }
 
     /// Returns whether this was copied from another home, or put back from a copy, and not adopted.
@@ -233,13 +217,14 @@ impl State {
     /// lease is kept as a claim, so that the worker id need not wait for its expiry.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self { own: Marks { floor: above, ..Marks::default() }, ..Self::fresh(here) };
-        // What it issued may come after all that is known: it is to choose none of its worker ids again.
+        // Its ids may come after all that is known: it is to choose none of its worker ids again.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
-            let is_free = |mark: &&Mark| !mark.is_of_another();
-            former.all_marks().filter(is_free).for_each(|mark| state.own.set(mark.node, above));
-            let of_another = former.all_marks().filter(|mark| mark.is_of_another());
-            of_another.for_each(|mark| state.own.set(mark.node, OF_ANOTHER));
+            let (of_another, free): (Vec<&Mark>, Vec<&Mark>) =
+                former.all_marks().partition(|mark| mark.is_of_another());
+            for mark in free.into_iter().chain(of_another) {
+                state.own.set(mark.node, if mark.is_of_another() { OF_ANOTHER } else { above });
+            }
         }
         let Some(former) = former.filter(|former| former.is_of(here)) else { return state };
         state.claim = former.lease.as_ref().filter(|lease| !lease.is_chosen()).map(|lease| lease.token);
@@ -253,26 +238,27 @@ impl State {
     /// Returns whether nothing was issued.
     fn is_unused(&self) -> bool {
         self.all_marks().all(|mark| mark.position == Position::ZERO)
-            && self.own.floor == Position::ZERO
+            && self.tables().all(|(_, of)| of.floor == Position::ZERO)
             && self.others.floor == UnixMicros(0)
-            && self.others.layouts.iter().all(|other| other.of.floor == Position::ZERO)
             && self.lease.as_ref().is_none_or(Lease::is_chosen)
     }
 
     /// Makes the layout of here and now the server's own, if that is what an operator has said it is to be: the marks of
     /// the former are kept, and ids of the new one begin above all of them.
     fn change_layout(&mut self, here: &Here) {
-        if self.is_unused() && self.is_of_cluster(here) {
-            self.layout = here.layout.to_string();
-            let fits = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
-            if !self.lease.as_ref().is_none_or(fits) {
+        let has_room = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
+        if !self.is_of_cluster(here) {
+            return;
+        }
+        let former = self.layout;
+        if self.is_unused() {
+            self.layout = here.layout;
+            if !self.lease.as_ref().is_none_or(has_room) {
                 self.forget_lease();
             }
             return;
         }
-        let said = self.next_layout.as_ref().and_then(|next| next.parse::<Layout>().ok());
-        let Ok(former) = self.layout.parse::<Layout>() else { return };
-        if !self.is_of_cluster(here) || former == here.layout || said != Some(here.layout) {
+        if former == here.layout || self.next_layout != Some(here.layout) {
             return;
         }
         let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
@@ -283,8 +269,7 @@ impl State {
             next.of.rise(first);
             next.of.raise_floor(first);
         }
-        let max_worker = here.layout.max(Field::Worker);
-        if self.lease.as_ref().is_some_and(|lease| u64::from(lease.worker) > max_worker) {
+        if !self.lease.as_ref().is_none_or(has_room) {
             self.forget_lease();
         }
         if let Some(lease) = &mut self.lease {
@@ -293,7 +278,7 @@ impl State {
         let rollback = self.node.map_or(0, |node| node.rollback);
         let of = std::mem::replace(&mut self.own, next.of);
         self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
-        self.layout = here.layout.to_string();
+        self.layout = here.layout;
         self.next_layout = None;
         let former = OtherLayout { layout: former, worker: None, rollback, used: UnixMicros(0), of };
         self.others.put(former, here.clock.wall);

@@ -1,8 +1,7 @@
 //! Marks: raising them ahead of ids, in each layout.
 
 use super::marks::Marks;
-use super::others::OtherLayout;
-use super::stored::{Here, State};
+use super::stored::State;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
@@ -13,9 +12,7 @@ use std::time::Duration;
 impl State {
     /// Returns how far a node may have issued in the server's own layout: a server that issues as that node begins here.
     pub fn mark(&self, node: Node) -> Position {
-        let lease =
-            self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(Position::ZERO, |lease| lease.start);
-        self.own.of(node).max(lease)
+        self.mark_in(&self.layout, node)
     }
 
     /// Raises the mark of the node that issues in a layout to `ahead` beyond the clock, or beyond `next`, the position
@@ -42,8 +39,7 @@ impl State {
 
     /// Notes the exact position after the last one that a node issued in a layout, when it does not any more.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
-        let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
-        self.set_mark(layout, node, next, used);
+        self.set_mark(layout, node, next, self.others.used(layout));
     }
 
     /// Has another rollback value of the same worker issue in a layout, one whose mark the clock has passed; whether there is
@@ -55,26 +51,32 @@ impl State {
         let other = (1..values)
             .map(|step| Node { rollback: (node.rollback + step) % values, ..node })
             .find(|other| self.mark_in(layout, *other) <= now);
-        if let Some(Node { rollback, .. }) = other {
-            self.set_rollback(layout, rollback, at);
+        let Some(Node { rollback, .. }) = other else { return false };
+        if *layout == self.layout {
+            self.node = self.node.map(|node| Node { rollback, ..node });
+        } else {
+            self.others.get_mut(layout, at).rollback = rollback;
         }
-        other.is_some()
+        true
     }
 
     /// Returns how far a node may have issued in a layout: a server that issues as that node begins here.
     pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
-        let Ok(own) = self.layout.parse::<Layout>() else { return Position::MAX };
-        if own == *layout {
-            return self.mark(node);
-        }
-        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node) && holds(Guard::OthersStart));
-        let lease = lease.map_or(Position::ZERO, |lease| lease.start_in(layout, &own));
-        self.others.mark(layout, node).max(lease)
+        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node));
+        let (mark, start) = if *layout == self.layout {
+            (self.own.of(node), lease.map(|lease| lease.start))
+        } else {
+            let unknown = || layout.position_from(self.others.floor);
+            let lease = lease.filter(|_| holds(Guard::OthersStart));
+            let mark = self.others.get(layout).map_or_else(unknown, |other| other.of.of(node));
+            (mark, lease.map(|lease| lease.start_in(layout, &self.layout)))
+        };
+        mark.max(start.unwrap_or_default())
     }
 
     /// `at`: when ids of the layout were asked for last.
     fn set_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
-        if self.is_own(layout) {
+        if *layout == self.layout {
             return self.own.set(node, position);
         }
         let other = self.others.get_mut(layout, at);
@@ -82,55 +84,31 @@ impl State {
         other.of.set(node, position);
     }
 
-    fn set_rollback(&mut self, layout: &Layout, rollback: u32, at: UnixMicros) {
-        if self.is_own(layout) {
-            self.node = self.node.map(|node| Node { rollback, ..node });
-        } else {
-            self.others.get_mut(layout, at).rollback = rollback;
-        }
-    }
-
     /// Has every node begin at or above a position of a layout.
     pub fn begin_above(&mut self, layout: &Layout, above: Position) {
-        if self.is_own(layout) {
+        if *layout == self.layout {
             self.own.raise_floor(above);
             self.own.rise(above);
         } else if above > Position::ZERO {
-            let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
+            let used = self.others.used(layout);
             self.others.get_mut(layout, used).of.raise_floor(above);
         }
     }
 
     /// The marks of a layout.
     pub fn marks_of(&self, layout: &Layout) -> Option<&Marks> {
-        if self.is_own(layout) { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
+        if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
-    /// The highest mark of a layout that counts here; 0 where the state is another cluster's.
-    pub fn highest_mark(&self, here: &Here, layout: &Layout) -> Position {
-        let marks = self.marks_of(layout).filter(|_| self.is_of_cluster(here));
-        marks.map_or(Position::ZERO, Marks::highest)
+    /// Returns whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
+    pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
+        self.tables().any(|(layout, of)| of.floor > layout.position_after(at))
     }
 
-    /// Whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
-    /// `layout` is the server's own.
-    pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
-        let blocks = |other: &OtherLayout| other.of.floor > other.layout.position_after(at);
-        self.own.floor > layout.position_after(at) || self.others.layouts.iter().any(blocks)
-    }
-
-    /// Returns whether ids of some layout come to an instant. `own` is the server's own layout.
-    pub fn comes_to(&self, at: UnixMicros, own: &Layout) -> bool {
-        let comes = |layout: &Layout| {
+    /// Returns whether ids of some layout come to an instant.
+    pub fn comes_to(&self, at: UnixMicros) -> bool {
+        self.tables().any(|(layout, _)| {
             self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))
-        };
-        comes(own) || self.others.layouts.iter().any(|other| comes(&other.layout))
-    }
-
-    /// All layouts whose marks count here but for the server's own of now.
-    pub fn layouts_beside(&self, here: &Here) -> Vec<Layout> {
-        let own = self.layout.parse().ok();
-        let all = self.others.layouts.iter().map(|other| other.layout).chain(own);
-        all.filter(|layout| *layout != here.layout && self.is_of_cluster(here)).collect()
+        })
     }
 }

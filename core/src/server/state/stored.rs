@@ -1,11 +1,9 @@
-//! The fields of the state, and their text.
+//! The fields of the state, and the identity of a data directory, which tells it from its copies.
 
-use super::data_directory::{Birth, DataDirectory};
-use super::error::StateError;
-use super::file;
-use super::marks::{Mark, Marks};
-use super::others::Others;
+use super::marks::{Mark, Marks, Others};
 use crate::clock::UnixMicros;
+use crate::error::excerpt;
+use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
 use crate::registry::lease::{Lease, Policy};
@@ -22,23 +20,23 @@ pub struct State {
     pub timeline: u32,
     /// The data directory and the file that it was written to.
     pub home: DataDirectory,
-    /// Where it was copied from, if it was.
+    /// The directory that it was copied from, if it was.
     pub copy_of: Option<DataDirectory>,
-    /// The server's own layout, as text.
-    pub layout: String,
-    /// What it is to be from the next restart on, if an operator has said so and nothing stands in the way.
+    /// The server's own layout.
+    pub layout: Layout,
+    /// The layout from the next restart on, if an operator has said so and nothing stands in the way.
     #[serde(default)]
-    pub next_layout: Option<String>,
+    pub next_layout: Option<Layout>,
     /// The clocks when it was written, as far as they were believed: the anchor.
     pub clock: Reading,
-    /// What the wall clock showed then.
+    /// The wall clock then.
     pub seen: UnixMicros,
     /// The node that issues, or did last.
     pub node: Option<Node>,
-    /// How far nodes may have issued in the server's own layout.
+    /// The marks of nodes in the server's own layout.
     #[serde(flatten)]
     pub own: Marks,
-    /// How far they may have in others.
+    /// The marks in other layouts.
     #[serde(flatten)]
     pub others: Others,
     /// The worker id that was leased.
@@ -69,6 +67,71 @@ pub struct State {
     /// has leased some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
+}
+
+/// A server's home: the identity of its data directory, and of the state file in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataDirectory {
+    /// A text that a copy of the directory does not share, and that a move keeps.
+    pub identity: String,
+    /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
+    /// read from. They differ where an operator put a copy of the file there. None where that is not known.
+    #[serde(default)]
+    pub file: Option<Birth>,
+    /// The machine, for people.
+    pub host: String,
+    /// The directory, for people.
+    pub directory: String,
+}
+
+/// The identity of a file: its copies have another, and it is kept by a move within the file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Its number in the file system; other files may have had it before.
+    pub inode: u64,
+    /// Time at which it was made; None where the file system does not keep that.
+    pub at: Option<String>,
+}
+
+impl Birth {
+    /// Returns whether both may be of one file. A part that one of them does not tell is not compared.
+    fn is_of(&self, other: &Self) -> bool {
+        self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
+    }
+}
+
+impl DataDirectory {
+    /// Returns whether it is this one, and not that of a copy.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        if !self.is_in(other) {
+            return !holds(Guard::CopyKnown);
+        }
+        match (&self.file, &other.file) {
+            (Some(one), Some(other)) if holds(Guard::FileKnown) => one.is_of(other),
+            _ => true,
+        }
+    }
+
+    /// Returns whether it is in the same directory.
+    pub(super) fn is_in(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// Returns what tells it from other copies of the same home, those included that were put into one directory one
+    /// after the other.
+    pub fn told_apart(&self) -> String {
+        match &self.file {
+            Some(Birth { inode, at }) => {
+                format!("{} {inode} {}", self.identity, at.as_deref().unwrap_or_default())
+            }
+            None => self.identity.clone(),
+        }
+    }
+
+    /// For people.
+    pub(super) fn shown(&self) -> String {
+        format!("\"{}\" on host \"{}\"", excerpt(&self.directory), excerpt(&self.host))
+    }
 }
 
 /// The worker id that a server chose first, from which the shares of timelines are counted.
@@ -110,7 +173,7 @@ pub enum Identity {
     },
 }
 
-/// What the process that opens a state knows here and now.
+/// The circumstances in which a process opens a state.
 #[derive(Clone, Debug)]
 pub struct Here {
     /// The system identifier in `pg_control`.
@@ -121,19 +184,19 @@ pub struct Here {
     pub home: DataDirectory,
     /// `snowflake_ids.layout`.
     pub layout: Layout,
-    /// What `snowflake_ids.worker_id` asks for.
+    /// The identity that `snowflake_ids.worker_id` asks for.
     pub identity: Identity,
     /// The clocks at the moment of opening.
     pub clock: Reading,
     /// The time of the last commit or checkpoint that was replayed, as far as is known.
     pub replayed: Option<UnixMicros>,
-    /// How far ids may run ahead of the clock.
+    /// The largest drift ahead of the clock.
     pub max_drift: Duration,
     /// The largest step forward of the clock to be followed.
     pub max_clock_jump: Duration,
     /// A random number, by which a worker id is known that is taken now.
     pub token: i64,
-    /// Which worker id to take.
+    /// The choice among worker ids.
     pub policy: Policy,
     /// True if the server has just started.
     pub starts: bool,
@@ -149,25 +212,11 @@ impl Here {
 }
 
 impl State {
-    /// The content of the file, in the present form.
-    ///
-    /// # Errors
-    /// None that could happen: a state is plain data.
-    pub fn to_text(&self) -> serde_json::Result<String> {
-        file::to_text(self)
-    }
-
-    /// Returns what a file holds, whether this release wrote it or an older one.
-    pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
-        file::from_text(text)
-    }
-
     /// The same in the file of this birth, to which it is to be written.
     #[must_use]
-    pub fn in_file(&self, birth: Birth) -> Self {
-        let mut state = self.clone();
-        state.home.file = Some(birth);
-        state
+    pub fn in_file(mut self, birth: Birth) -> Self {
+        self.home.file = Some(birth);
+        self
     }
 
     /// Returns whether this very server wrote it last, and neither copied nor promoted it since.
@@ -181,21 +230,18 @@ impl State {
         self.system_identifier == here.system_identifier
     }
 
-    /// Returns whether it is the server's own layout.
-    pub(super) fn is_own(&self, layout: &Layout) -> bool {
-        self.layout.parse().is_ok_and(|own: Layout| own == *layout)
+    /// Each layout with its marks, the server's own first.
+    pub fn tables(&self) -> impl Iterator<Item = (&Layout, &Marks)> {
+        let others = self.others.layouts.iter().map(|other| (&other.layout, &other.of));
+        std::iter::once((&self.layout, &self.own)).chain(others)
     }
 
     pub(super) fn all_marks(&self) -> impl Iterator<Item = &Mark> {
-        self.own.marks.iter().chain(self.others.marks())
+        self.tables().flat_map(|(_, of)| &of.marks)
     }
 
     pub(super) fn all_marks_mut(&mut self) -> impl Iterator<Item = &mut Mark> {
-        self.own.marks.iter_mut().chain(self.others.marks_mut())
-    }
-
-    pub(super) fn knows(&self, datacenter: u32, worker: u32) -> bool {
-        let same = |node: Node| node.is_of(datacenter, worker);
-        self.node.is_some_and(same) || self.all_marks().any(|mark| same(mark.node))
+        let others = self.others.layouts.iter_mut().flat_map(|other| &mut other.of.marks);
+        self.own.marks.iter_mut().chain(others)
     }
 }

@@ -18,7 +18,6 @@ use snowflake_ids_core::series::monotonic::Section;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// No cursor is here.
 const NEVER: u64 = u64::MAX;
 
 /// Everything about one tag. Takers of ids write to the first line of `segment` and to nothing else.

@@ -16,7 +16,6 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// `snowflake_ids.clock_rollback`.
 #[derive(Clone, Copy, PostgresGucEnum)]
 enum RollbackChoice {
     #[name = c"error"]
@@ -27,7 +26,6 @@ enum RollbackChoice {
     Switch,
 }
 
-/// `snowflake_ids.worker_id_policy`.
 #[derive(Clone, Copy, PostgresGucEnum)]
 enum PolicyChoice {
     #[name = c"reuse"]
@@ -38,7 +36,6 @@ enum PolicyChoice {
     Queue,
 }
 
-/// `snowflake_ids.sequence_start`.
 #[derive(Clone, Copy, PostgresGucEnum)]
 enum StartChoice {
     #[name = c"zero"]
@@ -293,7 +290,6 @@ fn define_identity() {
     guc::define_text::<WorkerCheck>(about, &WORKER_ID);
 }
 
-/// The settings of leases and registries.
 fn define_leases() {
     let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is taken.", c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.");
     guc::define_enum(about, &WORKER_ID_POLICY);
@@ -317,7 +313,6 @@ fn define_leases() {
     guc::define_int(about, &REGISTRY_TIMEOUT, 100..=3_600_000, GucFlags::UNIT_MS);
 }
 
-/// The limits of generators: drift, clock, reserve, number and shard.
 fn define_behaviour() {
     let about = suset(
         c"snowflake_ids.max_drift",
@@ -367,7 +362,6 @@ fn define_behaviour() {
     guc::define_int(about, &MAX_GENERATORS, 0..=MAX_PLACES, GucFlags::default());
 }
 
-/// The settings of tags, series and bound sequences, and of the status.
 fn define_tags() {
     let about = postmaster(
         c"snowflake_ids.max_tags",

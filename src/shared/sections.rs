@@ -50,7 +50,6 @@ pub fn sections() -> Option<&'static Sections> {
     SECTIONS.get()
 }
 
-/// Returns how many there is memory for.
 fn buckets() -> usize {
     settings::config().map_or(0, |config| config.series_memory / size_of::<Bucket>())
 }

@@ -348,7 +348,6 @@ impl Generator {
         }
     }
 
-    /// The position that an id issued now must stay below.
     #[cold]
     fn ceiling(&self, layout: &Layout, rules: &Rules, at: UnixMicros) -> Position {
         rules.drift_end(layout, at).min(Position(self.limit.load(Ordering::Relaxed)))

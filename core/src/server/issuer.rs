@@ -19,8 +19,8 @@ mod shared;
 pub use crate::server::state::MAX_PLACES;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Cluster, Host, Settings, StateStore};
-pub use issuing::{Issuer, Issuing};
-pub use place::{DEFAULT_PLACES, Occupancy, Place, Seat, Seated, Source};
+pub use issuing::Issuer;
+pub use place::{DEFAULT_PLACES, Issuing, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Accepted, Compared, Renewed};
 pub use shared::{Counts, Shared};
 

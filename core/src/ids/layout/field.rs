@@ -72,7 +72,6 @@ impl Widths {
         (1 << self.of(field)) - 1
     }
 
-    /// The widths of all fields together.
     pub(super) fn sum(self) -> u32 {
         [self.ticks, self.datacenter, self.worker, self.rollback, self.sequence].map(u32::from).iter().sum()
     }
@@ -112,7 +111,6 @@ pub const PRESETS: [(&str, &str); 16] = [
     ("pgedge", "41/12s/0/10 epoch=2023-01-01"),
 ];
 
-/// The layout text of a preset.
 pub(super) fn preset(name: &str) -> Option<&'static str> {
     PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
 }

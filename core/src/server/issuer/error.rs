@@ -49,7 +49,6 @@ impl NoRoom {
         self.leased && self.field == Field::Worker
     }
 
-    /// The presets that have room for it.
     fn presets(&self) -> String {
         let fits = |text: &str| {
             text.parse::<Layout>().is_ok_and(|layout| u64::from(self.value) <= layout.max(self.field))

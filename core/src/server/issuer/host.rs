@@ -1,6 +1,6 @@
 //! The outside world of an issuer. A process may end between any two calls of these.
 
-use super::issuing::Issuing;
+use super::place::Issuing;
 use crate::clock::UnixMicros;
 use crate::generator::rules::Rules;
 use crate::registry::lease::Policy;

@@ -2,7 +2,7 @@
 
 use super::error::IssuerError;
 use super::host::Host;
-use super::place::Occupancy;
+use super::place::Issuing;
 use super::shared::Shared;
 use crate::clock::{UnixMicros, micros};
 use crate::generator::snowflake::Generator;
@@ -22,51 +22,6 @@ const NOTABLE: Duration = Duration::from_secs(1);
 /// The tick of an instant; the first where it has none.
 pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
     layout.tick(at).unwrap_or_default()
-}
-
-/// The data that the state lock guards.
-#[derive(Debug, Default)]
-pub struct Issuing {
-    /// The node whose term the generator of the server's own layout has begun; None while it is closed.
-    pub node: Option<Node>,
-    /// True if the state was taken up since the server's start.
-    pub opened: bool,
-    /// The uses of the places; those never used stand at the end.
-    pub places: &'static mut [Occupancy],
-    /// An instant above all that was issued at places whose layouts have gone, since the server's start.
-    pub(super) gone: Option<UnixMicros>,
-}
-
-impl Issuing {
-    /// Returns what a server with so many places begins with.
-    pub fn new(places: &'static mut [Occupancy]) -> Self {
-        Self { places, ..Self::default() }
-    }
-
-    /// The places that have been used since the server's start.
-    pub(super) fn used(&self) -> impl Iterator<Item = &Occupancy> {
-        self.places.iter().take_while(|place| place.layout.is_some())
-    }
-
-    /// The place that a layout has.
-    pub fn place_of(&self, layout: &Layout) -> Option<usize> {
-        self.used().position(|place| place.layout == Some(*layout))
-    }
-
-    /// The node whose term has begun at a place; None: where ids of the server's own layout come from.
-    pub(super) fn node_at(&self, place: Option<usize>) -> Option<Node> {
-        match place {
-            None => self.node,
-            Some(place) => self.places[place].node,
-        }
-    }
-
-    pub(super) fn node_at_mut(&mut self, place: Option<usize>) -> &mut Option<Node> {
-        match place {
-            None => &mut self.node,
-            Some(place) => &mut self.places[place].node,
-        }
-    }
 }
 
 /// The issuer, as a process of the server uses it.
@@ -233,7 +188,6 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state)
     }
 
-    /// Writes the state, durably.
     pub(super) fn write(&self, state: &State) -> Result<(), IssuerError> {
         self.shared.counts.reservations.fetch_add(1, Relaxed);
         let written = self.replace_file(state);

@@ -5,6 +5,7 @@
 //! A session knows the incarnation in which the place was its layout's. It reads it before and after it takes: where it is
 //! still the same, what was taken is of that layout; else it is thrown away, and the session asks for a place again.
 
+use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
@@ -37,6 +38,51 @@ pub struct Occupancy {
     pub(super) seated: u64,
     /// The next position when that was last seen to have changed, and the time of that.
     pub(super) seen: (Position, u64),
+}
+
+/// The data that the state lock guards.
+#[derive(Debug, Default)]
+pub struct Issuing {
+    /// The node whose term the generator of the server's own layout has begun; None while it is closed.
+    pub node: Option<Node>,
+    /// True if the state was taken up since the server's start.
+    pub opened: bool,
+    /// The uses of the places; those never used stand at the end.
+    pub places: &'static mut [Occupancy],
+    /// An instant above all that was issued at places whose layouts have gone, since the server's start.
+    pub(super) gone: Option<UnixMicros>,
+}
+
+impl Issuing {
+    /// Returns what a server with so many places begins with.
+    pub fn new(places: &'static mut [Occupancy]) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    /// The places that have been used since the server's start.
+    pub(super) fn used(&self) -> impl Iterator<Item = &Occupancy> {
+        self.places.iter().take_while(|place| place.layout.is_some())
+    }
+
+    /// The place that a layout has.
+    pub fn place_of(&self, layout: &Layout) -> Option<usize> {
+        self.used().position(|place| place.layout == Some(*layout))
+    }
+
+    /// The node whose term has begun at a place; None: where ids of the server's own layout come from.
+    pub(super) fn node_at(&self, place: Option<usize>) -> Option<Node> {
+        match place {
+            None => self.node,
+            Some(place) => self.places[place].node,
+        }
+    }
+
+    pub(super) fn node_at_mut(&mut self, place: Option<usize>) -> &mut Option<Node> {
+        match place {
+            None => &mut self.node,
+            Some(place) => &mut self.places[place].node,
+        }
+    }
 }
 
 /// The source of a layout's ids.

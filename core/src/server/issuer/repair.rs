@@ -2,7 +2,8 @@
 
 use super::error::IssuerError;
 use super::host::Host;
-use super::issuing::{Counter, Issuer, Issuing};
+use super::issuing::{Counter, Issuer};
+use super::place::Issuing;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;

@@ -2,8 +2,8 @@
 
 use super::error::{IssuerError, NoRoom};
 use super::host::Host;
-use super::issuing::{Counter, Issuer, Issuing, end, tick_of};
-use super::place::{Occupancy, Seat};
+use super::issuing::{Counter, Issuer, end, tick_of};
+use super::place::{Issuing, Occupancy, Seat};
 use crate::ids::layout::{Field, Layout};
 use crate::server::state::{Identity, State};
 use crate::sync::Ordering;

@@ -235,7 +235,6 @@ impl State {
         state
     }
 
-    /// Returns whether nothing was issued.
     fn is_unused(&self) -> bool {
         self.all_marks().all(|mark| mark.position == Position::ZERO)
             && self.tables().all(|(_, of)| of.floor == Position::ZERO)

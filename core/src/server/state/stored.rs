@@ -112,7 +112,6 @@ impl DataDirectory {
         }
     }
 
-    /// Returns whether it is in the same directory.
     pub(super) fn is_in(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
@@ -128,7 +127,6 @@ impl DataDirectory {
         }
     }
 
-    /// For people.
     pub(super) fn shown(&self) -> String {
         format!("\"{}\" on host \"{}\"", excerpt(&self.directory), excerpt(&self.host))
     }

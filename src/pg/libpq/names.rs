@@ -4,7 +4,8 @@
 //! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
 //! touches nothing of the server's. Where no caller waits for it any more it ends by itself when the C library is done.
 
-use super::timeout::{Need, Timeout};
+use super::timeout::Timeout;
+use pgrx::pg_sys::WL_SOCKET_READABLE;
 use snowflake_ids_core::registry::error::ConnectionError;
 use snowflake_ids_core::registry::hosts::{self, Setting};
 use std::io;
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-/// What the standard library says before the C library's reason.
+/// The words of the standard library before the C library's reason.
 const LOOKUP: &str = "failed to lookup address information: ";
 
 /// The same options, with the addresses of the host's name if it has one. Of a list of hosts, of an option that is in the
@@ -30,11 +31,11 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
         ConnectionError::NoAddress(format!("could not translate host name \"{name}\" to address: {reason}"))
     };
     let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
-    timeout.wait(lookup.done.as_raw_fd(), Need::Read)?;
+    timeout.wait(lookup.done.as_raw_fd(), WL_SOCKET_READABLE)?;
     Ok(hosts::with_addresses(options, name, &lookup.addresses().map_err(unknown)?))
 }
 
-/// What the thread found; None as long as it looks.
+/// The addresses that the thread found; None as long as it looks.
 #[expect(clippy::disallowed_types, reason = "two threads of one process share it, and no other process does")]
 type FoundAddresses = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
 

@@ -12,7 +12,7 @@ use super::worker::{RETRY, RETRY_AFTER_FAILURE, RefillWorker};
 use crate::clock::UnixMicros;
 use crate::error::ended;
 use crate::guard::{Guard, holds};
-use crate::registry::error::{Complaint, RegistryError};
+use crate::registry::error::{Complaint, RegistryError, SqlError};
 use crate::registry::failover::{self, BACKOFF, Health};
 use crate::registry::link::{RegistryLink, RegistryNotes, Site};
 use crate::registry::wire::{self, MAX_WANTS, RequestBody, ReserveRequest, Response, ResponseBody, cut};
@@ -171,7 +171,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                     matches!(outcome, Outcome::Unfit(_) | Outcome::Locked | Outcome::Garbled(_))
                 };
                 if !outcomes.iter().any(wrong) {
-                    self.link.notes(site).be_content();
+                    self.link.notes(site).clear_complaint();
                 }
                 let took = self.host.uptime().saturating_sub(started);
                 let both = errands.into_iter().zip(outcomes);
@@ -265,7 +265,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     fn note_received(
         &mut self,
         site: &Site,
-        answered: &wire::Registry,
+        answered: &wire::RegistryName,
         errands: &[Errand<'_, 'h, H::Slot>],
         outcomes: &[Outcome],
     ) -> Result<bool, ErrandError> {
@@ -308,7 +308,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             }
             // What it says of the others counts all the same.
             Outcome::Garbled(why) => {
-                let hint = RegistryError::Garbled(String::new()).hint().to_owned();
+                let hint = RegistryError::Garbled(String::new()).hint();
                 let what = format!("is told of in a way that makes no sense: {why}");
                 self.complain(&errand, site, &what, hint);
             }
@@ -379,7 +379,9 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             None => Ok(None),
         };
         let done = self.host.database().transaction(there).map_err(ErrandError::Here)?;
-        let gone = || ErrandError::Away(RegistryError::NoServer("the extension was dropped".to_owned()));
+        let gone = || {
+            ErrandError::Away(RegistryError::NoServer(SqlError::new(*b"42704", "the extension was dropped")))
+        };
         done.ok_or_else(gone)
     }
 }

@@ -17,6 +17,7 @@ use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
 use crate::store::worker::{Rows, has_others};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode, function_name};
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
@@ -118,6 +119,12 @@ impl From<RegistryFailure> for ErrorReport {
         match failure {
             RegistryFailure::Spi(error) => spi(&error),
             RegistryFailure::State(error) => report(&error),
+            RegistryFailure::Unusable(UnusableRegistry(server, RegistryError::Same)) => {
+                let message = format!("registry \"{server}\" is the same as another one");
+                let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+                let report = ErrorReport::new(code, message, function_name!());
+                report.set_detail("Two foreign servers lead to one database.")
+            }
             RegistryFailure::Unusable(error) => report(&error),
             RegistryFailure::NoTable => SegmentError::NoTable.into(),
         }

@@ -121,7 +121,7 @@ pub enum RegistryError {
     /// The foreign server leads back to this database.
     #[error("it is this very database")]
     Itself,
-    /// Two foreign servers lead to it.
+    /// Two foreign servers lead to it. The shell words this error.
     #[error("it is the same as another one")]
     Same,
     /// Its clock is too far from this server's.
@@ -257,7 +257,7 @@ impl RegistryError {
                 _ => Kind::NotReady,
             },
             Self::Failed(_) => Kind::Unreachable,
-            Self::Itself | Self::Same => Kind::BadArgument,
+            Self::Itself => Kind::BadArgument,
             _ => Kind::NotReady,
         }
     }
@@ -270,7 +270,6 @@ impl RegistryError {
             }
             Self::Release(version) => format!("It has {version}, and this server {RELEASE}."),
             Self::Itself => "The foreign server leads back here.".to_owned(),
-            Self::Same => "Two foreign servers lead to one database.".to_owned(),
             Self::Skew(skew) => skew.detail().unwrap_or_default(),
             Self::Elsewhere(_) => "Two registries could lease the same worker id to two servers.".to_owned(),
             Self::Unfit(_, unfit) => unfit.detail(),
@@ -357,12 +356,7 @@ pub struct UnusableRegistry(pub String, pub RegistryError);
 
 impl fmt::Display for UnusableRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self(server, RegistryError::Same) => {
-                write!(f, "registry \"{server}\" is the same as another one")
-            }
-            Self(server, error) => write!(f, "cannot use registry \"{server}\": {error}"),
-        }
+        write!(f, "cannot use registry \"{}\": {}", self.0, self.1)
     }
 }
 

@@ -84,34 +84,20 @@ pub fn leases_elsewhere() -> Option<String> {
 pub struct TablesHere;
 
 /// Reason why this database could not do something for a registry, or as one.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RegistryFailure {
     /// A statement failed, by no SQL error.
-    Spi(SpiError),
+    #[error(transparent)]
+    Spi(#[from] SpiError),
     /// The server's state could not be changed.
-    State(IssuerError),
+    #[error(transparent)]
+    State(#[from] IssuerError),
     /// A registry on another server cannot be used.
-    Unusable(UnusableRegistry),
+    #[error(transparent)]
+    Unusable(#[from] UnusableRegistry),
     /// The extension was dropped.
+    #[error("the extension was dropped")]
     NoTable,
-}
-
-impl From<SpiError> for RegistryFailure {
-    fn from(error: SpiError) -> Self {
-        Self::Spi(error)
-    }
-}
-
-impl From<IssuerError> for RegistryFailure {
-    fn from(error: IssuerError) -> Self {
-        Self::State(error)
-    }
-}
-
-impl From<UnusableRegistry> for RegistryFailure {
-    fn from(error: UnusableRegistry) -> Self {
-        Self::Unusable(error)
-    }
 }
 
 impl From<RegistryFailure> for ErrorReport {

@@ -39,10 +39,7 @@ pub trait Network: Clone {
 
     /// A clock that only goes forward.
     fn uptime(&self) -> Duration;
-    /// libpq's options for a foreign server.
-    ///
-    /// # Errors
-    /// [`RegistryError::NoServer`].
+    /// libpq's options for a foreign server; else [`RegistryError::NoServer`].
     fn options(&self, server: &str) -> Result<Options, RegistryError>;
     /// Connects to a host, within this time.
     fn open(&self, host: &Options, limit: Duration) -> Result<Self::Connection, ConnectionError>;
@@ -139,10 +136,8 @@ impl<N: Network> RegistryClient<N> {
         }
     }
 
-    /// Sends a request to the registry of a foreign server: to `seen`, if that is given. Nothing is noted.
-    ///
-    /// # Errors
-    /// [`RegistryError`]. The request may have been served all the same.
+    /// Sends a request to the registry of a foreign server: to `seen`, if that is given. Nothing is noted. After an error the
+    /// request may have been served all the same.
     pub fn ask_server(
         &mut self,
         server: &str,
@@ -175,9 +170,6 @@ impl<N: Network> RegistryClient<N> {
     }
 
     /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-    ///
-    /// # Errors
-    /// [`RegistryError`].
     pub fn begin(
         &mut self,
         site: &Site,
@@ -304,10 +296,7 @@ impl<N: Network> Registry for RegistryTransaction<N> {
 }
 
 impl<N: Network> RegistryTransaction<N> {
-    /// Makes it durable.
-    ///
-    /// # Errors
-    /// [`ConnectionError`]; it may be durable all the same.
+    /// Makes it durable. After an error it may be durable all the same.
     pub fn commit(mut self) -> Result<(), ConnectionError> {
         self.run(RemoteStatement::Commit, "")
     }

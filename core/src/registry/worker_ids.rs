@@ -22,17 +22,14 @@ const MAX_HELD: u64 = 64;
 pub trait WorkerRows {
     /// Reason why a statement failed, or a row was locked for too long.
     type Error;
-
     /// The highest worker id of the datacenter, and the latest time of another server's last id, of leases that have not ended.
     fn overview(
         &mut self,
         entry: &Entry,
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-
     /// Number of worker ids of this server that are not free yet, of its datacenter, but for those with these tokens.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
-
     /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
     fn rows(
         &mut self,
@@ -40,29 +37,21 @@ pub trait WorkerRows {
         all: bool,
         own: [Option<i64>; 2],
     ) -> Result<Vec<LeaseRow>, Self::Error>;
-
     /// Locks the row of a worker id, and returns it as it was committed last; None where there is none.
     fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, Self::Error>;
-
     /// Writes a row where there is none, and returns whether there was none. A transaction that has just written one is waited for.
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Self::Error>;
-
     /// Writes over a locked row.
     fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Self::Error>;
-
     /// Notes in a locked row that its worker id was given back.
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
-
     /// The instant until which worker ids without a row may be, or were, in use, as a former registry leased them; None: that was
     /// never so.
     fn wary_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
-
     /// Notes that in the row of a worker id, if there is one.
     fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), Self::Error>;
-
     /// A random number.
     fn random(&mut self) -> u32;
-
     /// The first `limit` holders of worker ids from 0 to `last`.
     fn holders(
         &mut self,
@@ -71,7 +60,6 @@ pub trait WorkerRows {
         limit: usize,
         now: UnixMicros,
     ) -> Result<Vec<HeldWorker>, Self::Error>;
-
     /// The timeline of the server that has the rows.
     fn timeline(&self) -> u32;
 }

@@ -110,10 +110,8 @@ impl<N: Network> Registries<N> {
         Self { client: RegistryClient::new(network), limit }
     }
 
-    /// Asks the registry of a foreign server: `seen`, if that is given.
-    ///
-    /// # Errors
-    /// [`UnusableRegistry`]. The request may have been served all the same.
+    /// Asks the registry of a foreign server: `seen`, if that is given. After an error the request may have been served all the
+    /// same.
     pub fn ask(
         &mut self,
         server: &str,

@@ -14,37 +14,22 @@ use std::time::Duration;
 pub trait LeaseHost {
     /// The time since the server's machine started, by a clock that cannot be stepped.
     fn uptime(&self) -> Duration;
-
     /// The settings as they are now.
     fn settings(&self) -> LeaseSettings;
-
     /// The port that the server listens on.
     fn port(&self) -> Option<i32>;
-
     /// The database that this worker is connected to, by its oid.
     fn database(&self) -> u32;
-
-    /// Looks where the registry is.
-    ///
-    /// # Errors
-    /// [`RegistryError::Here`].
+    /// Looks where the registry is; the error is one of this database.
     fn find(&mut self) -> Result<RegistryPlace, RegistryError>;
-
     /// The registry on another server, or that of this database, whose clock shows `now`.
     fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Registry + 'a>;
-
     /// Returns when that registry failed last, and how often.
     fn health(&self, site: &Site) -> Health;
-
     /// Notes a registry that was promoted since it was seen.
-    ///
-    /// # Errors
-    /// [`RegistryError::Here`].
     fn note_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
-
     /// Notes an event, for the log and for the view.
     fn note(&mut self, event: LeaseEvent<'_>);
-
     /// Answers all callers up to this ticket.
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>);
 }

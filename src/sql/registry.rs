@@ -17,7 +17,7 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::error::excerpt;
-use snowflake_ids_core::registry::accept::{Admission, Way, admit};
+use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::wire::{self, Request, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids;
 use std::ffi::CString;
@@ -45,8 +45,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
     let request = Request::accept(&text).map_err(|bad| report(&bad))?;
-    let way = Way { may_take_over, in_block: transaction::is_block() };
-    let said = match admit(request, &this, way) {
+    let said = match admit(request, &this, may_take_over, transaction::is_block()) {
         Admission::Serve(ask, timeout) => serve(ask, timeout)?,
         Admission::Say(said) => said,
         Admission::InBlock => return Err(in_a_block(function)),

@@ -195,15 +195,6 @@ impl Response {
     }
 }
 
-/// The way by which a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// True if it may raise tags, and list them.
-    pub may_take_over: bool,
-    /// True if it is part of a transaction that is ended by the server that sent it.
-    pub in_block: bool,
-}
-
 /// The decision about a request.
 #[derive(Debug)]
 pub enum Admission {
@@ -217,14 +208,20 @@ pub enum Admission {
     TakesOver,
 }
 
-/// Decides about a request, which is None where it is of another version of the protocol, that came to this registry.
-pub fn admit(request: Option<Request>, this: &RegistryName, way: Way) -> Admission {
+/// Decides about a request, which is None where it is of another version of the protocol, that came to this registry. `may_take_over`:
+/// its sender may raise tags, and list them; `in_block`: it is part of a transaction that its sender ends.
+pub fn admit(
+    request: Option<Request>,
+    this: &RegistryName,
+    may_take_over: bool,
+    in_block: bool,
+) -> Admission {
     let Some(Request { registry, timeout, ask, .. }) = request else {
         return Admission::Say(ResponseBody::Version(VERSION));
     };
-    if way.in_block && !ask.is_part() {
+    if in_block && !ask.is_part() {
         Admission::InBlock
-    } else if ask.takes_over() && !way.may_take_over {
+    } else if ask.takes_over() && !may_take_over {
         Admission::TakesOver
     } else if let Some(Err(stranger)) = registry.map(|meant| this.check(&meant)) {
         Admission::Say(ResponseBody::Stranger(stranger))

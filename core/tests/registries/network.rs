@@ -5,7 +5,7 @@ use super::node::Live;
 use super::registry::Trouble;
 use super::world::{Env, Event, Pid, SECOND, TAGS, World, registry_of};
 use serde_json::value::RawValue;
-use snowflake_ids_core::registry::accept::{Admission, Way, admit};
+use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::client::{Network, Options, RemoteStatement};
 use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError, SqlError};
 use snowflake_ids_core::registry::failover::Health;
@@ -139,9 +139,8 @@ fn serve(env: &Env<'_>, id: u64) {
                 Ok(String::new())
             }
             RemoteStatement::Serve | RemoteStatement::TakeOver => {
-                let way =
-                    Way { may_take_over: statement == RemoteStatement::TakeOver, in_block: block.is_some() };
-                answer(env, &text, way, &mut block)
+                let may_take_over = statement == RemoteStatement::TakeOver;
+                answer(env, &text, may_take_over, &mut block)
             }
         };
         env.with(|world| {
@@ -156,11 +155,11 @@ fn serve(env: &Env<'_>, id: u64) {
 fn answer<'e>(
     env: &'e Env<'e>,
     text: &str,
-    way: Way,
+    may_take_over: bool,
     block: &mut Option<Tx<'e>>,
 ) -> Result<String, ConnectionError> {
     let this = env.with(|world| world.servers[env.server].who.clone());
-    let said = match admit(Request::accept(text).unwrap(), &this, way) {
+    let said = match admit(Request::accept(text).unwrap(), &this, may_take_over, block.is_some()) {
         Admission::Say(said) => said,
         Admission::InBlock | Admission::TakesOver => panic!("no server asks so"),
         Admission::Serve(ask, timeout) => {

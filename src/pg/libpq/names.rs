@@ -30,45 +30,25 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
         let reason = reason.strip_prefix(LOOKUP).unwrap_or(&reason);
         ConnectionError::NoAddress(format!("could not translate host name \"{name}\" to address: {reason}"))
     };
-    let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
-    timeout.wait(lookup.done.as_raw_fd(), WL_SOCKET_READABLE)?;
-    Ok(hosts::with_addresses(options, name, &lookup.addresses().map_err(unknown)?))
+    let (done, end) = UnixStream::pair().map_err(unknown)?;
+    let found = FoundAddresses::default();
+    let (thread_name, thread_found) = (name.to_owned(), Arc::clone(&found));
+    let look_up = move || {
+        // Closed after the addresses are there to be read: so the other end tells when it is done.
+        let _end = end;
+        let addresses = look_up(&thread_name);
+        *thread_found.lock() = Some(addresses);
+    };
+    without_signals(|| thread::Builder::new().spawn(look_up)).map_err(unknown)?;
+    timeout.wait(done.as_raw_fd(), WL_SOCKET_READABLE)?;
+    let addresses = found.lock().take();
+    let none = || Err(io::Error::other("the lookup ended without an answer"));
+    Ok(hosts::with_addresses(options, name, &addresses.unwrap_or_else(none).map_err(unknown)?))
 }
 
 /// The addresses that the thread found; None as long as it looks.
 #[expect(clippy::disallowed_types, reason = "two threads of one process share it, and no other process does")]
 type FoundAddresses = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
-
-/// A name that is being looked up.
-struct Lookup {
-    /// Closed at the other end when it is done.
-    done: UnixStream,
-    found: FoundAddresses,
-}
-
-impl Lookup {
-    fn start(name: String) -> io::Result<Self> {
-        let (done, end) = UnixStream::pair()?;
-        let found = FoundAddresses::default();
-        let thread_found = Arc::clone(&found);
-        without_signals(|| {
-            thread::Builder::new().spawn(move || {
-                // Closed after what was found is there to be read.
-                let _end = end;
-                let addresses = look_up(&name);
-                *thread_found.lock() = Some(addresses);
-            })
-        })?;
-        Ok(Self { done, found })
-    }
-
-    fn addresses(&self) -> io::Result<Vec<String>> {
-        self.found
-            .lock()
-            .take()
-            .unwrap_or_else(|| Err(io::Error::other("the lookup ended without an answer")))
-    }
-}
 
 fn look_up(name: &str) -> io::Result<Vec<String>> {
     // libpq has its own opinion of the port.

@@ -2,7 +2,7 @@
 
 use super::call::others;
 use super::join;
-use super::serve::{RegistryFailure, TablesHere, this};
+use super::serve::{OwnTables, RegistryFailure, this};
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::to_utf8;
 use crate::pg::report::report;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Has this database use the registries of these foreign servers.
 pub fn join(servers: &[String]) -> Result<(), RegistryFailure> {
-    here(|| handover::join(&mut TablesHere, &mut others(), servers))
+    here(|| handover::join(&mut OwnTables, &mut others(), servers))
 }
 
 /// Has this database be its own registry again; false where it is that already.
@@ -34,12 +34,12 @@ pub fn leave() -> Result<bool, RegistryFailure> {
             report(&error).message()
         );
     };
-    here(|| handover::leave(&mut TablesHere, &mut others(), unheard))
+    here(|| handover::leave(&mut OwnTables, &mut others(), unheard))
 }
 
 /// Has every registry in use make a tag, or raise it, so that its ids are above one. False where there is none in use.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, RegistryFailure> {
-    here(|| handover::seed(&mut TablesHere, &mut others(), tag, highest))
+    here(|| handover::seed(&mut OwnTables, &mut others(), tag, highest))
 }
 
 /// Returns which registry a name leads to now.
@@ -52,7 +52,7 @@ fn here<T>(work: impl FnOnce() -> Result<T, RegistryFailure>) -> Result<T, Regis
     SEGMENT.find().ok_or(RegistryFailure::NoTable)?.as_owner(work)
 }
 
-impl NodeTables for TablesHere {
+impl NodeTables for OwnTables {
     fn lock(&mut self) -> Result<(), RegistryFailure> {
         Ok(store::lock()?)
     }

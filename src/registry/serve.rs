@@ -81,7 +81,7 @@ pub fn leases_elsewhere() -> Option<String> {
 }
 
 /// The tables of this database, with the rights that the caller has.
-pub struct TablesHere;
+pub struct OwnTables;
 
 /// Reason why this database could not do something for a registry, or as one.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, Registr
         RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
         RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
-            ResponseBody::HandedOver(take_over(&mut TablesHere, &rows, &received, share)?)
+            ResponseBody::HandedOver(take_over(&mut OwnTables, &rows, &received, share)?)
         }
         RequestBody::Reserve(wants) => {
             ResponseBody::Reserved(reserve_all(&mut TagTables(SEGMENT.find()), wants)?)
@@ -168,7 +168,7 @@ pub fn in_transaction<T>(
         .map_err(|failed| RegistryError::Here(own_error(failed)))
 }
 
-impl RegistryTags for TablesHere {
+impl RegistryTags for OwnTables {
     type Error = RegistryFailure;
 
     fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, RegistryFailure> {

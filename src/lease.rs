@@ -12,10 +12,10 @@ use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::sequence::request::Answer;
 use std::time::Duration;
 
-/// Between the parts of one in shared memory.
+/// Between the parts of a [`LeaseError`] in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
-/// As one text. What may be cut comes last.
+/// As one text. The parts that may be cut come last.
 fn to_text(none: &LeaseError) -> String {
     let LeaseError { message, detail, hint, holders } = none;
     format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
@@ -43,7 +43,7 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
     }
 }
 
-/// The same, and has the registry asked however long the lease still is.
+/// The same, with a renewal however long the lease still is.
 pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     if let Some(leases) = leases() {
         leases.requests.ask_to_renew();
@@ -51,7 +51,7 @@ pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     ask(shared, false, limit)
 }
 
-/// Returns the reason why there was no lease when the lease worker looked last; None where there was one.
+/// The reason of the lease worker why there is no lease; None where there is one.
 pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }

@@ -5,9 +5,8 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`serve`] | what a registry does |
+//! | [`serve`] | this database as a registry |
 //! | [`call`] | connections to those that are other servers |
-//! | [`session`] | asking one, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
 //! | [`seeded`] | tags that were raised for a column |
@@ -17,7 +16,6 @@ pub mod handover;
 pub mod join;
 pub mod seeded;
 pub mod serve;
-mod session;
 
+pub use handover::look;
 pub use serve::this;
-pub use session::look;

@@ -2,24 +2,22 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`wire`] | what servers and a registry say to each other |
-//! | [`accept`] | what questions and answers may hold: any login with the role of nodes may have written a question, and any server |
-//! | [`admission`] | which requests a registry serves |
-//! | [`worker_ids`] | what a registry answers about worker ids |
-//! | [`tags`] | what a registry does about tags |
-//! | [`client`] | sending requests to them |
-//! | [`error`] | why one gave no response |
-//! | [`link`] | the registries that a database uses |
+//! | [`wire`] | requests and responses |
+//! | [`accept`] | checks of both, and the decision to serve a request |
+//! | [`worker_ids`] | a registry's side of requests for worker ids |
+//! | [`tags`] | a registry's side of requests for tags |
+//! | [`link`] | a registry as processes reach it |
+//! | [`client`] | requests to other servers |
+//! | [`error`] | errors of a registry |
 //! | [`hosts`] | lists of hosts, one host at a time |
-//! | [`failover`] | which of several registries to ask next |
-//! | [`citus`] | a cluster's coordinator, and what is wrong with its nodes |
+//! | [`failover`] | the choice among several registries |
+//! | [`citus`] | a cluster's coordinator, and the problems of its nodes |
 //! | [`handover`] | beginning to use registries, and ending it |
 //! | [`lease`] | worker ids on lease |
 //! | [`lease_worker`] | leasing a worker id, renewing the lease, noticing its loss |
-//! | [`lease_launch`] | when a lease worker is started, and in which database |
+//! | [`lease_launch`] | the time to start a lease worker, and its database |
 
 pub mod accept;
-pub mod admission;
 pub mod citus;
 pub mod client;
 pub mod error;

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
+use snowflake_ids_core::registry::error::ConnectionError;
 use snowflake_ids_core::registry::hosts::{Setting, each, name, with_addresses};
 
 /// Options as people write them: `host=a,b port=1`.
@@ -164,4 +165,21 @@ proptest! {
             prop_assert_eq!(each(&list), [list]);
         }
     }
+}
+
+#[test]
+fn an_error_of_connecting_is_told_by_its_sqlstate_and_without_the_servers_source() {
+    let of = ConnectionError::of_connecting;
+    let refused = "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?\n";
+    assert_eq!(of(refused), ConnectionError::Unreachable(refused.trim_end().to_owned()));
+    let password = "connection to server at \"::1\", port 5432 failed: FATAL:  28P01: password authentication failed for user \"x\"\n\
+                    LOCATION:  auth_failed, auth.c:340\n";
+    let words = "connection to server at \"::1\", port 5432 failed: FATAL:  password authentication failed for user \"x\"";
+    assert_eq!(of(password), ConnectionError::Rejected(*b"28P01", words.to_owned()));
+    // In another language, and of several hosts: by the last.
+    let several = "FATAL:  57P03: the database system is starting up\nFATAL:  3D000: Datenbank »a: b« existiert nicht\nORT:  InitPostgres, postinit.c:1014\n";
+    let words = "FATAL:  the database system is starting up\nFATAL:  Datenbank »a: b« existiert nicht";
+    assert_eq!(of(several), ConnectionError::Rejected(*b"3D000", words.to_owned()));
+    assert_eq!(of("FATAL:  abc: no code"), ConnectionError::Unreachable("FATAL:  abc: no code".to_owned()));
+    assert_eq!(of(""), ConnectionError::Unreachable(String::new()));
 }

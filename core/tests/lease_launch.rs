@@ -3,7 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::registry::lease_launch::{
-    Action, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, RenewalRound, Use,
+    DatabaseUse, Databases, End, KnownRegistry, Lapse, Launch, LaunchAction, LeaseTask, RegistryChanges,
+    Renewal, RenewalRound,
 };
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ const ZERO: Duration = Duration::ZERO;
 const SECOND: Duration = Duration::from_secs(1);
 const ARRIVED: End = End { arrived: true, found: None };
 const NOT_ARRIVED: End = End { arrived: false, found: None };
-const NO_CHANGES: Changes = Changes { ended: None, under_way: false, unsettled: false };
+const NO_CHANGES: RegistryChanges = RegistryChanges { ended: None, under_way: false, unsettled: false };
 
 /// A server with databases 1 to 3 but for one that is dropped.
 #[derive(Default)]
@@ -27,28 +28,28 @@ impl Databases for Server {
 }
 
 /// What is done for sessions that wait.
-fn next(launch: &mut Launch, known: Known) -> Action {
+fn next(launch: &mut Launch, known: KnownRegistry) -> LaunchAction {
     launch.next(true, true, known, NO_CHANGES, &Server(None), ZERO)
 }
 
-fn looked(found: Use) -> End {
+fn looked(found: DatabaseUse) -> End {
     End { arrived: true, found: Some(found) }
 }
 
 /// Looks into databases until something else is to be done; these are where a registry is in use.
-fn look(launch: &mut Launch, mut action: Action, used: &[u32]) -> (Vec<u32>, Action) {
+fn look(launch: &mut Launch, mut action: LaunchAction, used: &[u32]) -> (Vec<u32>, LaunchAction) {
     let mut seen = Vec::new();
-    while let Action::Start(Errand::Look, database) = action {
+    while let LaunchAction::Start(LeaseTask::Look, database) = action {
         seen.push(database);
         assert_eq!(
             launch.ended(
-                looked(if used.contains(&database) { Use::Node } else { Use::None }),
+                looked(if used.contains(&database) { DatabaseUse::Node } else { DatabaseUse::None }),
                 &Server(None),
                 ZERO
             ),
             None
         );
-        action = next(launch, Known::Nothing);
+        action = next(launch, KnownRegistry::Nothing);
     }
     (seen, action)
 }
@@ -57,14 +58,18 @@ fn look(launch: &mut Launch, mut action: Action, used: &[u32]) -> (Vec<u32>, Act
 fn a_server_that_knows_nothing_looks_into_all_databases_until_it_finds_a_registry() {
     for (used, found) in [(&[][..], None), (&[2], Some(2)), (&[1], Some(1))] {
         let mut launch = Launch::default();
-        let first = launch.next(false, true, Known::Nothing, NO_CHANGES, &Server(None), ZERO);
+        let first = launch.next(false, true, KnownRegistry::Nothing, NO_CHANGES, &Server(None), ZERO);
         let (seen, action) = look(&mut launch, first, used);
-        assert_eq!(action, Action::Note(found));
+        assert_eq!(action, LaunchAction::Note(found));
         assert!(found.is_some() || seen.len() == 3);
-        assert_eq!(next(&mut launch, Known::Nothing), Action::Note(found), "until the state says so");
+        assert_eq!(
+            next(&mut launch, KnownRegistry::Nothing),
+            LaunchAction::Note(found),
+            "until the state says so"
+        );
         let (known, then) = match found {
-            Some(database) => (Known::By(database), Action::Start(Errand::Serve, database)),
-            None => (Known::Alone, Action::Answer),
+            Some(database) => (KnownRegistry::By(database), LaunchAction::Start(LeaseTask::Serve, database)),
+            None => (KnownRegistry::Alone, LaunchAction::Answer),
         };
         assert_eq!(next(&mut launch, known), then);
     }
@@ -75,70 +80,70 @@ fn a_server_that_knows_nothing_looks_into_all_databases_until_it_finds_a_registr
 fn a_database_that_draws_from_a_registry_comes_before_one_that_is_one() {
     for node in [Some(1), None] {
         let mut launch = Launch::default();
-        let mut action = next(&mut launch, Known::Nothing);
-        while let Action::Start(Errand::Look, database) = action {
-            let found = if Some(database) == node { Use::Node } else { Use::Registry };
-            launch.ended(looked(if database == 2 { Use::None } else { found }), &Server(None), ZERO);
-            action = next(&mut launch, Known::Nothing);
+        let mut action = next(&mut launch, KnownRegistry::Nothing);
+        while let LaunchAction::Start(LeaseTask::Look, database) = action {
+            let found = if Some(database) == node { DatabaseUse::Node } else { DatabaseUse::Registry };
+            launch.ended(looked(if database == 2 { DatabaseUse::None } else { found }), &Server(None), ZERO);
+            action = next(&mut launch, KnownRegistry::Nothing);
         }
-        assert_eq!(action, Action::Note(node.or(Some(1))));
+        assert_eq!(action, LaunchAction::Note(node.or(Some(1))));
     }
 }
 
 #[test]
 fn a_server_without_a_registry_starts_no_worker() {
-    assert_eq!(next(&mut Launch::default(), Known::Alone), Action::Answer);
-    let idle = Launch::default().next(false, true, Known::Alone, NO_CHANGES, &Server(None), ZERO);
-    assert_eq!(idle, Action::Wait(None));
+    assert_eq!(next(&mut Launch::default(), KnownRegistry::Alone), LaunchAction::Answer);
+    let idle = Launch::default().next(false, true, KnownRegistry::Alone, NO_CHANGES, &Server(None), ZERO);
+    assert_eq!(idle, LaunchAction::Wait(None));
 }
 
 #[test]
 fn a_database_whose_registry_changed_is_looked_into_first() {
     for used in [&[1][..], &[]] {
         let mut launch = Launch::default();
-        let changes = Changes { ended: Some(1), ..NO_CHANGES };
-        let first = launch.next(false, true, Known::Alone, changes, &Server(None), ZERO);
+        let changes = RegistryChanges { ended: Some(1), ..NO_CHANGES };
+        let first = launch.next(false, true, KnownRegistry::Alone, changes, &Server(None), ZERO);
         let (seen, action) = look(&mut launch, first, used);
         assert_eq!(seen[0], 1);
         assert_eq!(seen.len(), if used.is_empty() { 3 } else { 1 });
-        assert_eq!(action, Action::Note(if used.is_empty() { None } else { Some(1) }));
+        assert_eq!(action, LaunchAction::Note(if used.is_empty() { None } else { Some(1) }));
     }
 }
 
 #[test]
 fn a_change_that_a_crash_cut_short_is_looked_for_until_the_state_is_settled() {
     let mut launch = Launch::default();
-    let changes = Changes { unsettled: true, ..NO_CHANGES };
-    let first = launch.next(false, true, Known::Alone, changes, &Server(None), ZERO);
-    assert!(matches!(first, Action::Start(Errand::Look, _)));
+    let changes = RegistryChanges { unsettled: true, ..NO_CHANGES };
+    let first = launch.next(false, true, KnownRegistry::Alone, changes, &Server(None), ZERO);
+    assert!(matches!(first, LaunchAction::Start(LeaseTask::Look, _)));
     let (_, action) = look(&mut launch, first, &[]);
-    assert_eq!(action, Action::Note(None));
-    let again = launch.next(false, true, Known::Alone, changes, &Server(None), ZERO);
-    assert_eq!(again, Action::Note(None), "the state says what it said");
-    let settled = launch.next(false, true, Known::Alone, NO_CHANGES, &Server(None), ZERO);
-    assert_eq!(settled, Action::Wait(None));
+    assert_eq!(action, LaunchAction::Note(None));
+    let again = launch.next(false, true, KnownRegistry::Alone, changes, &Server(None), ZERO);
+    assert_eq!(again, LaunchAction::Note(None), "the state says what it said");
+    let settled = launch.next(false, true, KnownRegistry::Alone, NO_CHANGES, &Server(None), ZERO);
+    assert_eq!(settled, LaunchAction::Wait(None));
 }
 
 #[test]
 fn a_change_under_way_is_waited_for_unless_a_session_waits() {
-    let changes = Changes { under_way: true, ..NO_CHANGES };
+    let changes = RegistryChanges { under_way: true, ..NO_CHANGES };
     let mut launch = Launch::default();
-    let idle = launch.next(false, true, Known::Nothing, changes, &Server(None), ZERO);
-    assert_eq!(idle, Action::Wait(None));
-    let asked = launch.next(true, true, Known::Nothing, changes, &Server(None), ZERO);
-    assert!(matches!(asked, Action::Start(Errand::Look, _)));
+    let idle = launch.next(false, true, KnownRegistry::Nothing, changes, &Server(None), ZERO);
+    assert_eq!(idle, LaunchAction::Wait(None));
+    let asked = launch.next(true, true, KnownRegistry::Nothing, changes, &Server(None), ZERO);
+    assert!(matches!(asked, LaunchAction::Start(LeaseTask::Look, _)));
 }
 
 #[test]
 fn a_database_that_is_gone_or_uses_no_registry_any_more_is_left() {
     let mut launch = Launch::default();
-    let gone = launch.next(true, true, Known::By(3), NO_CHANGES, &Server(Some(3)), ZERO);
-    assert!(matches!(gone, Action::Start(Errand::Look, 1 | 2)));
+    let gone = launch.next(true, true, KnownRegistry::By(3), NO_CHANGES, &Server(Some(3)), ZERO);
+    assert!(matches!(gone, LaunchAction::Start(LeaseTask::Look, 1 | 2)));
     let mut launch = Launch::default();
-    assert_eq!(next(&mut launch, Known::By(1)), Action::Start(Errand::Serve, 1));
-    assert_eq!(launch.ended(looked(Use::None), &Server(None), ZERO), None);
-    let action = next(&mut launch, Known::By(1));
-    assert_eq!(look(&mut launch, action, &[2]).1, Action::Note(Some(2)));
+    assert_eq!(next(&mut launch, KnownRegistry::By(1)), LaunchAction::Start(LeaseTask::Serve, 1));
+    assert_eq!(launch.ended(looked(DatabaseUse::None), &Server(None), ZERO), None);
+    let action = next(&mut launch, KnownRegistry::By(1));
+    assert_eq!(look(&mut launch, action, &[2]).1, LaunchAction::Note(Some(2)));
 }
 
 #[test]
@@ -146,36 +151,39 @@ fn one_that_could_not_be_looked_into_is_looked_into_again_before_the_server_is_a
     for missed in [NOT_ARRIVED, ARRIVED] {
         let mut launch = Launch::default();
         for _ in 0..3 {
-            let Action::Start(Errand::Look, database) = next(&mut launch, Known::Nothing) else {
+            let LaunchAction::Start(LeaseTask::Look, database) = next(&mut launch, KnownRegistry::Nothing)
+            else {
                 panic!("no look")
             };
-            launch.ended(if database == 1 { missed } else { looked(Use::None) }, &Server(None), ZERO);
+            launch.ended(if database == 1 { missed } else { looked(DatabaseUse::None) }, &Server(None), ZERO);
         }
-        assert_eq!(next(&mut launch, Known::Nothing), Action::OutOfReach(1));
-        let Action::Wait(Some(pause)) = next(&mut launch, Known::Nothing) else { panic!("no pause") };
-        let again = |launch: &mut Launch, gone| {
-            launch.next(true, true, Known::Nothing, NO_CHANGES, &Server(gone), pause)
+        assert_eq!(next(&mut launch, KnownRegistry::Nothing), LaunchAction::OutOfReach(1));
+        let LaunchAction::Wait(Some(pause)) = next(&mut launch, KnownRegistry::Nothing) else {
+            panic!("no pause")
         };
-        assert_eq!(again(&mut launch, None), Action::Start(Errand::Look, 1));
+        let again = |launch: &mut Launch, gone| {
+            launch.next(true, true, KnownRegistry::Nothing, NO_CHANGES, &Server(gone), pause)
+        };
+        assert_eq!(again(&mut launch, None), LaunchAction::Start(LeaseTask::Look, 1));
         launch.ended(missed, &Server(None), pause);
-        assert_eq!(again(&mut launch, Some(1)), Action::Note(None), "it was dropped meanwhile");
+        assert_eq!(again(&mut launch, Some(1)), LaunchAction::Note(None), "it was dropped meanwhile");
     }
 }
 
 #[test]
 fn one_worker_at_a_time_and_a_pause_after_one_that_did_not_get_through() {
-    let (known, server) = (Known::By(1), Server(None));
+    let (known, server) = (KnownRegistry::By(1), Server(None));
     let mut launch = Launch::default();
-    assert_eq!(next(&mut launch, known), Action::Start(Errand::Serve, 1));
-    assert!(matches!(next(&mut launch, known), Action::Wait(Some(_))), "one is running");
+    assert_eq!(next(&mut launch, known), LaunchAction::Start(LeaseTask::Serve, 1));
+    assert!(matches!(next(&mut launch, known), LaunchAction::Wait(Some(_))), "one is running");
     assert_eq!(launch.ended(NOT_ARRIVED, &server, ZERO), Some(1));
-    let Action::Wait(Some(pause)) = next(&mut launch, known) else { panic!("no pause") };
+    let LaunchAction::Wait(Some(pause)) = next(&mut launch, known) else { panic!("no pause") };
     let then = |launch: &mut Launch| launch.next(true, true, known, NO_CHANGES, &server, pause);
-    assert!(matches!(then(&mut launch), Action::Start(..)));
+    assert!(matches!(then(&mut launch), LaunchAction::Start(..)));
     launch.not_started(pause);
     assert!(launch.is_short());
     // Whenever a place may have become free.
-    assert!(matches!(then(&mut launch), Action::Start(..)));
+    assert!(matches!(then(&mut launch), LaunchAction::Start(..)));
     assert!(!launch.is_short());
 }
 

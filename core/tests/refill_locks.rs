@@ -136,7 +136,7 @@ impl Tables for Tx<'_> {
         panic!("there are no registries");
     }
 
-    fn note_seen(&mut self, _: &wire::Registry) -> Result<(), Locked> {
+    fn note_seen(&mut self, _: &wire::RegistryName) -> Result<(), Locked> {
         panic!("there are no registries");
     }
 

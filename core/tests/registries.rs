@@ -46,8 +46,6 @@ mod removal;
 mod run;
 #[path = "simulation/seeds.rs"]
 mod seeds;
-#[path = "registries/there.rs"]
-mod there;
 #[path = "registries/world.rs"]
 mod world;
 

@@ -117,7 +117,6 @@ impl WorkerRows for Rows {
     fn timeline(&self) -> u32 {
         1
     }
-    fn check_for_interrupts(&self) {}
 }
 
 #[test]
@@ -175,7 +174,6 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         fn timeline(&self) -> u32 {
             1
         }
-        fn check_for_interrupts(&self) {}
     }
     needs(Guard::OwnWorkerTaken, || {
         let mut rows = Empty(None);

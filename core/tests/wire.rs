@@ -11,7 +11,7 @@ use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::accept::RequestError;
 use snowflake_ids_core::registry::lease::{Choice, Holder, LeaseRow, Policy, Preferred};
 use snowflake_ids_core::registry::wire::{
-    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, Registry, Request,
+    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, RegistryName, Request,
     RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
@@ -21,8 +21,8 @@ use snowflake_ids_core::sequence::step::Pace;
 use std::fmt::Debug;
 use std::time::Duration;
 
-fn registry(identity: &str, timeline: u32) -> Registry {
-    Registry { identity: identity.into(), timeline }
+fn registry(identity: &str, timeline: u32) -> RegistryName {
+    RegistryName { identity: identity.into(), timeline }
 }
 
 fn request(ask: RequestBody) -> Request {
@@ -467,8 +467,8 @@ fn instants() -> impl Strategy<Value = UnixMicros> {
     prop_oneof![of_calendars, any::<i64>(), Just(i64::MIN), Just(i64::MAX)].prop_map(UnixMicros)
 }
 
-fn registries() -> impl Strategy<Value = Registry> {
-    (".*", any::<u32>()).prop_map(|(identity, timeline)| Registry { identity, timeline })
+fn registries() -> impl Strategy<Value = RegistryName> {
+    (".*", any::<u32>()).prop_map(|(identity, timeline)| RegistryName { identity, timeline })
 }
 
 prop_compose! {

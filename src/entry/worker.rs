@@ -3,7 +3,7 @@
 use crate::pg::worker;
 use crate::worker::{launcher, lease_worker, refill_worker};
 use pgrx::{pg_guard, pg_sys};
-use snowflake_ids_core::registry::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_launch::LeaseTask;
 
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -26,6 +26,6 @@ pub extern "C-unwind" fn snowflake_ids_refill_worker_main(argument: pg_sys::Datu
 pub extern "C-unwind" fn snowflake_ids_lease_worker_main(argument: pg_sys::Datum) {
     worker::die_when_terminated();
     let (errand, database) = worker::number_and_database(argument);
-    let errand = if errand == 1 { Errand::Look } else { Errand::Serve };
+    let errand = if errand == 1 { LeaseTask::Look } else { LeaseTask::Serve };
     lease_worker::run(errand, database);
 }

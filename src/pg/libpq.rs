@@ -24,12 +24,14 @@ pub use timeout::bound_by;
 
 pub use snowflake_ids_core::registry::error::ConnectionError;
 
-use handle::{Handle, LibpqAnswer, Poll};
+use handle::Handle;
+use pgrx::pg_sys::{WL_SOCKET_READABLE, WL_SOCKET_WRITEABLE};
+use snowflake_ids_core::registry::error::SqlError;
 use std::ffi::CString;
 use std::time::Duration;
-use timeout::{Need, Timeout};
+use timeout::Timeout;
 
-/// What is set for every connection, whatever the options: the last of a name counts.
+/// Options of every connection, whatever the others are: the last of a name counts.
 const OURS: [(&str, &str); 2] = [("client_encoding", "UTF8"), ("fallback_application_name", "snowflake_ids")];
 
 /// A connection to another server. Text on it is UTF-8.
@@ -44,26 +46,21 @@ impl Connection {
     /// [`hosts::each`](snowflake_ids_core::registry::hosts::each).
     ///
     /// # Errors
-    /// A [`ConnectionError`] that says why there is no connection. Where libpq can't be loaded, and where the wait is
-    /// interrupted, an error is thrown.
+    /// [`ConnectionError`]. Where libpq can't be loaded, and where the wait is interrupted, an error is thrown.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);
         let options = names::looked_up(options, &mut timeout)?;
         let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(OURS);
         let handle = Handle::start(options)?;
-        let mut need = Need::Write;
-        loop {
-            timeout.wait(handle.socket(), need)?;
-            need = match handle.poll() {
-                Poll::Reading => Need::Read,
-                Poll::Writing => Need::Write,
-                Poll::Done if handle.never_block() => return Ok(Self { handle: Some(handle) }),
-                Poll::Done | Poll::Failed => return Err(handle.connect_error()),
-            };
+        let mut events = Some(WL_SOCKET_WRITEABLE);
+        while let Some(wanted) = events {
+            timeout.wait(handle.socket(), wanted)?;
+            events = handle.poll()?;
         }
+        Ok(Self { handle: Some(handle) })
     }
 
-    /// Runs a statement with one text argument. Gives the first column of the first row as text; empty where that is
+    /// Runs a statement with one text argument. Returns the first column of the first row as text; empty where that is
     /// null, and where there is none.
     ///
     /// No more is read than `most` bytes. libpq reads a message as a whole, and has it in memory twice, before a caller can
@@ -80,31 +77,24 @@ impl Connection {
         limit: Duration,
         most: usize,
     ) -> Result<String, ConnectionError> {
-        self.run(sql, argument, limit, |answer| answer.value(most)).map(Option::unwrap_or_default)
-    }
-
-    /// Runs a statement, and gives what was read of its last answer; None where it has none.
-    fn run<T>(
-        &mut self,
-        sql: &str,
-        argument: &str,
-        limit: Duration,
-        read: impl Fn(&LibpqAnswer) -> Result<T, ConnectionError>,
-    ) -> Result<Option<T>, ConnectionError> {
         let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
-            return Err(zero_byte());
+            // The server's error for a zero byte, which can't be sent to it.
+            let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+            return Err(ConnectionError::Refused(SqlError::new(*b"22021", message)));
         };
         // Taken out, so that it is closed by whatever ends this early.
         let handle = self.handle.take().filter(Handle::is_good);
         let mut handle = handle
             .ok_or_else(|| ConnectionError::Unreachable("the connection was closed before".to_owned()))?;
-        if !handle.send(&sql, &argument) {
-            return Err(ConnectionError::Lost(handle.error()));
-        }
+        handle.send(&sql, &argument)?;
         let mut timeout = Timeout::new(limit);
-        flush(&handle, &mut timeout)?;
-        let answer = receive(&handle, &mut timeout, read);
-        if matches!(answer, Ok(_) | Err(ConnectionError::Refused { .. })) {
+        // A server that does not read until it was read from is read from.
+        while !handle.flush()? {
+            timeout.wait(handle.socket(), WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE)?;
+            handle.consume()?;
+        }
+        let answer = receive(&handle, &mut timeout, most);
+        if matches!(answer, Ok(_) | Err(ConnectionError::Refused(_))) {
             self.handle = Some(handle);
         }
         answer
@@ -114,57 +104,27 @@ impl Connection {
     /// went away without a word is not.
     pub fn is_good(&mut self) -> bool {
         // Once for what the server said before it closed, and once for the end.
-        let good = |handle: &Handle| handle.consume() && handle.consume() && handle.is_good();
+        let good =
+            |handle: &Handle| handle.consume().and_then(|()| handle.consume()).is_ok() && handle.is_good();
         self.handle = self.handle.take().filter(good);
         self.handle.is_some()
     }
 }
 
-/// Sends what did not fit into the socket; a server that does not read until it was read from is read from.
-fn flush(handle: &Handle, timeout: &mut Timeout) -> Result<(), ConnectionError> {
-    while !handle.flush().map_err(ConnectionError::Lost)? {
-        timeout.wait(handle.socket(), Need::ReadOrWrite)?;
-        if !handle.consume() {
-            return Err(ConnectionError::Lost(handle.error()));
+/// Reads to the end of the server's answers to one statement. Returns the value of the last.
+fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, ConnectionError> {
+    let mut found = Ok(String::new());
+    loop {
+        while handle.is_busy() {
+            timeout.wait(handle.socket(), WL_SOCKET_READABLE)?;
+            handle.consume()?;
         }
-    }
-    Ok(())
-}
-
-/// Reads to the end of what the server has to say to one statement.
-fn receive<T>(
-    handle: &Handle,
-    timeout: &mut Timeout,
-    read: impl Fn(&LibpqAnswer) -> Result<T, ConnectionError>,
-) -> Result<Option<T>, ConnectionError> {
-    let mut found = Ok(None);
-    while let Some(answer) = next(handle, timeout)? {
-        match read(&answer) {
-            Ok(value) => found = found.map(|_| Some(value)),
-            Err(failure @ ConnectionError::Refused { .. }) => found = Err(failure),
+        let Some(answer) = handle.next() else { return found };
+        match answer.value(most) {
+            Ok(value) => found = found.map(|_| value),
+            Err(failure @ ConnectionError::Refused(_)) => found = Err(failure),
             // Nothing more will come.
             Err(failure) => return Err(failure),
         }
-    }
-    found
-}
-
-fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<LibpqAnswer>, ConnectionError> {
-    while handle.is_busy() {
-        timeout.wait(handle.socket(), Need::Read)?;
-        if !handle.consume() {
-            return Err(ConnectionError::Lost(handle.error()));
-        }
-    }
-    Ok(handle.next())
-}
-
-/// Returns what the server would say to a text with a zero byte, which can't be sent to it.
-fn zero_byte() -> ConnectionError {
-    ConnectionError::Refused {
-        code: *b"22021",
-        message: "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned(),
-        detail: None,
-        hint: None,
     }
 }

@@ -12,7 +12,7 @@ use snowflake_ids_core::{Explain, Kind};
 pub fn report(error: &impl Explain) -> ErrorReport {
     let for_others = error.for_others().filter(|_| !server::may_see_all_activity());
     match for_others {
-        Some((message, detail)) => with(error, &message, Some(detail)),
+        Some((message, detail)) => with(error, &message, Some(detail).filter(|detail| !detail.is_empty())),
         None => for_log(error),
     }
 }
@@ -108,8 +108,13 @@ pub fn sentence(text: &str) -> String {
 }
 
 /// The five letters of an SQLSTATE, which the server packs six bits each.
+pub fn letters(code: i32) -> [u8; 5] {
+    [0, 1, 2, 3, 4].map(|index| b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])
+}
+
+/// The same as a text.
 pub fn sqlstate(code: i32) -> String {
-    (0..5).map(|index| char::from(b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])).collect()
+    letters(code).map(char::from).iter().collect()
 }
 
 /// Writes a line to the server's log.

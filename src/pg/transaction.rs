@@ -94,6 +94,12 @@ pub fn is_parallel() -> bool {
     unsafe { pg_sys::IsInParallelMode() }
 }
 
+/// Returns whether this process is in a transaction.
+pub fn is_open() -> bool {
+    // SAFETY: looks at variables of this process.
+    unsafe { pg_sys::IsTransactionState() }
+}
+
 /// Returns whether the user has begun the transaction, and ends it.
 pub fn is_block() -> bool {
     // SAFETY: looks at variables of this process.

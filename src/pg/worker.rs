@@ -7,7 +7,7 @@ use crate::pg::report::caught;
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
-use snowflake_ids_core::registry::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_launch::LeaseTask;
 use snowflake_ids_core::worker::refill::TransactionError;
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
@@ -27,12 +27,15 @@ pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBac
     start("snowflake_ids refill worker", "snowflake_ids_refill_worker_main", worker_slot, database)
 }
 
-/// The same for a lease worker, to serve a database or only to look into it.
-pub fn start_lease_worker(errand: Errand, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+/// Asks for a lease worker for a database, to serve it or only to look into it. Only from the launcher.
+///
+/// # Errors
+/// All of `max_worker_processes` are in use.
+pub fn start_lease_worker(errand: LeaseTask, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start(
         "snowflake_ids lease worker",
         "snowflake_ids_lease_worker_main",
-        (errand == Errand::Look).into(),
+        (errand == LeaseTask::Look).into(),
         database,
     )
 }

@@ -3,42 +3,33 @@
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
-use crate::pg::report::{log, raise, report, spi};
-use crate::pg::{guc, server, worker};
-use crate::shared::registries::{self, RegistryEntry};
+use crate::pg::report::{caught, letters, log, raise, report, spi};
+use crate::pg::{guc, server, transaction, worker};
+use crate::settings;
+use crate::shared::registries::{self, Noted};
 use crate::store::citus;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode as Code, function_name};
+use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
 use snowflake_ids_core::registry::citus::COORDINATOR;
-pub use snowflake_ids_core::registry::client::Options;
-use snowflake_ids_core::registry::client::{self, Network, RegistryClient, Statement};
-use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError};
-use snowflake_ids_core::registry::failover::Health;
-use snowflake_ids_core::registry::link::{RegistryNotes, Site};
+use snowflake_ids_core::registry::client::{Network, Options, RegistryClient, RemoteStatement};
+use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlError};
+use snowflake_ids_core::registry::handover::Registries;
+use snowflake_ids_core::registry::link::Site;
 use snowflake_ids_core::registry::wire;
+use snowflake_ids_core::worker::refill::TransactionError;
 use std::time::Duration;
 
-/// What keeps this process connected to registries.
+/// This process's connections to registries.
 pub type RegistryCaller = RegistryClient<Libpq>;
-/// A transaction at a registry.
-pub type Block = client::Block<Libpq>;
 
-/// What is sent: by workers,
-const SERVE: &str = "SELECT snowflake_ids.registry_serve($1)";
-/// and by administrators.
-const TAKE_OVER: &str = "SELECT snowflake_ids.registry_take_over($1)";
-
-/// What a hand-over begins with: it is of several requests, and all of it is done or nothing.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// What ends it there should this process be gone: its rows would stay locked. The registry looks for it once a second,
-/// where its version can; and each statement, and the pauses between them, have a time limit.
+/// A registry looks once a second whether its client is still there, where its version can; and each statement, and the pauses
+/// between them, have a time limit.
 const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
          WHEN 'client_connection_check_interval' THEN '1s' WHEN 'statement_timeout' THEN $1::pg_catalog.json ->> 'statement'
          ELSE $1::pg_catalog.json ->> 'pause' END, true))
      FROM pg_catalog.pg_settings AS s
      WHERE s.name IN ('client_connection_check_interval', 'statement_timeout', 'idle_in_transaction_session_timeout')";
-const COMMIT: &str = "COMMIT";
 
 /// Registries as libpq reaches them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +44,21 @@ impl Network for Libpq {
     }
 
     fn options(&self, server: &str) -> Result<Options, RegistryError> {
-        worker::transaction(|| options(server)).map_err(|failed| RegistryError::NoServer(failed.message))
+        if !transaction::is_open() {
+            let found = worker::transaction(|| options(server));
+            return found.map_err(|failed| RegistryError::NoServer(own_error(failed)));
+        }
+        PgTryBuilder::new(|| Ok(options(server)))
+            .catch_others(|error| {
+                let report = caught(error);
+                Err(RegistryError::NoServer(SqlError {
+                    code: letters(report.sql_error_code() as i32),
+                    message: report.message().to_owned(),
+                    detail: report.detail().map(str::to_owned),
+                    hint: report.hint().map(str::to_owned),
+                }))
+            })
+            .execute()
     }
 
     fn open(&self, host: &Options, limit: Duration) -> Result<Connection, ConnectionError> {
@@ -67,22 +72,22 @@ impl Network for Libpq {
     fn run(
         &self,
         connection: &mut Connection,
-        statement: Statement,
+        statement: RemoteStatement,
         argument: &str,
         limit: Duration,
     ) -> Result<String, ConnectionError> {
         let sql = match statement {
-            Statement::Serve => SERVE,
-            Statement::TakeOver => TAKE_OVER,
-            Statement::Begin => BEGIN,
-            Statement::Bounds => BOUNDS,
-            Statement::Commit => COMMIT,
+            RemoteStatement::Serve => "SELECT snowflake_ids.registry_serve($1)",
+            RemoteStatement::TakeOver => "SELECT snowflake_ids.registry_take_over($1)",
+            RemoteStatement::Begin => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            RemoteStatement::Bounds => BOUNDS,
+            RemoteStatement::Commit => "COMMIT",
         };
         connection.ask(sql, argument, limit, wire::MAX_BYTES)
     }
 
     fn notes(&self, site: &Site) -> Noted {
-        Noted(entry(site))
+        Noted(registries::entry(server::database(), site.position, &site.server))
     }
 
     fn log(&self, text: &str) {
@@ -90,53 +95,20 @@ impl Network for Libpq {
     }
 }
 
-/// What is noted of a registry; None where there is no place for that.
-#[derive(Clone, Copy)]
-pub struct Noted(Option<&'static RegistryEntry>);
-
-impl RegistryNotes for Noted {
-    fn health(&self) -> Health {
-        self.0.map(RegistryEntry::health).unwrap_or_default()
-    }
-
-    fn asked(&self) {
-        self.0.into_iter().for_each(RegistryEntry::asked);
-    }
-
-    fn given_up(&self) {
-        self.0.into_iter().for_each(RegistryEntry::given_up);
-    }
-
-    fn answered(&self, took: Duration) {
-        self.0.into_iter().for_each(|entry| entry.answered(took));
-    }
-
-    fn failed(&self, complaint: &Complaint) {
-        self.0.into_iter().for_each(|entry| entry.failed(complaint));
-    }
-
-    fn complain(&self, complaint: &Complaint) {
-        self.0.into_iter().for_each(|entry| entry.complain(complaint));
-    }
-
-    fn is_news(&self, complaint: &Complaint) -> bool {
-        self.0.is_none_or(|entry| entry.is_news(complaint))
-    }
-
-    fn be_content(&self) {
-        self.0.into_iter().for_each(RegistryEntry::be_content);
-    }
+/// Registries on other servers, for a session.
+pub fn others() -> Registries<Libpq> {
+    Registries::new(Libpq, settings::registry_timeout())
 }
 
-/// Returns what is known of a registry of this database; None where there is no place for it.
-pub fn entry(site: &Site) -> Option<&'static RegistryEntry> {
-    registries::entry(server::database(), site.position, &site.server)
+/// The error of a background worker's transaction.
+pub fn own_error(failed: TransactionError) -> SqlError {
+    SqlError::new(letters(failed.code), failed.message)
 }
 
 /// libpq's options for a foreign server, with the user mapping of the extension's owner; or for the coordinator of the Citus
 /// cluster that this server is a worker of, where that is named. Only within a transaction; what is missing is an SQL error.
 /// Connections are made with the server's own account, so no other role may say where to.
-pub fn options(server: &str) -> Options {
+fn options(server: &str) -> Options {
     let source = SEGMENT.find();
     let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);
     if !is_superuser(owner) {

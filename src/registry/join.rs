@@ -1,7 +1,6 @@
 //! Changes at the moment when this database begins to use registries, or ends it.
 
-use super::call::RegistryCaller;
-use super::session::{Checked, ask};
+use super::call::others;
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
@@ -20,6 +19,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease::Lease;
+use snowflake_ids_core::registry::link::Site;
 use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::server::state::Identity;
@@ -28,28 +28,30 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
 /// when its expiry has passed. Should the transaction be rolled back, one is leased again.
-pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
+pub fn give_up_lease(site: &Site) -> Result<(), IssuerError> {
     // Another database may be the one that leases it.
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
         return Ok(());
     };
-    let hindered = |error: IssuerError| Box::new(report(&error));
-    let given_up = issuer::change(shared, |state, _| state.leave_registry(&registry.identity));
-    let Some((lease, claim)) = given_up.map_err(hindered)? else { return Ok(()) };
+    let given_up = issuer::change(shared, |state, _| state.leave_registry(&site.seen.identity))?;
+    let Some((lease, claim)) = given_up else { return Ok(()) };
     // Ended by now: its mark is exact.
-    let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(hindered)?;
+    let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
     let Lease { datacenter, worker, .. } = lease;
-    // By one of these the row is known, if a renewal is on its way.
-    let tokens = [Some(lease.token), claim];
-    let mut caller = RegistryCaller::default();
-    let release = |token| RequestBody::Release { datacenter, worker, token, from: end };
-    let mut tokens = tokens.into_iter().flatten();
-    let released =
-        tokens.try_for_each(|token| ask(&mut caller, server, Some(registry), release(token)).map(drop));
+    let mut there = others();
+    // By one of these tokens the row is known, if a renewal is on its way.
+    let released = [Some(lease.token), claim].into_iter().flatten().try_for_each(|token| {
+        let release = RequestBody::Release { datacenter, worker, token, from };
+        there.ask(&site.server, Some(&site.seen), release).map(drop)
+    });
     match released {
-        Ok(()) => issuer::change(shared, |state, _| state.former = None).map_err(hindered)?,
-        Err(report) => {
-            pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.expiry, report.message());
+        Ok(()) => issuer::change(shared, |state, _| state.former = None)?,
+        Err(error) => {
+            pgrx::notice!(
+                "worker id {worker} stays leased until {}: {}",
+                lease.expiry,
+                report(&error).message()
+            );
         }
     }
     Ok(())
@@ -57,22 +59,21 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
 
 /// The database for which this server leases its worker id from another registry than the one of this identity, where it would
 /// be leased from that one from now on.
-pub fn leases_for(identity: &str) -> Checked<Option<String>> {
-    let leased = shared().filter(|shared| may_choose(shared));
-    let Some(shared) = leased else { return Ok(None) };
+pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
+    let Some(shared) = shared().filter(|shared| may_choose(shared)) else { return Ok(None) };
     let held = issuer::change(shared, |state, _| {
         let held = state.held_for(server::database(), identity);
         if held.is_none() {
             state.moving_with = Some(identity.to_owned());
         }
         held
-    });
+    })?;
     // One that was dropped meanwhile needs no worker id.
-    Ok(held.map_err(|error| Box::new(report(&error)))?.and_then(database::name))
+    Ok(held.and_then(database::name))
 }
 
-/// Takes away what is in the buffers of this database, and again when this is committed: what was reserved before cannot be
-/// published any more, as refills are held up by the locks that the caller has.
+/// Empties the buffers of this database, now and when this is committed: ids that were reserved before cannot be published any
+/// more, as the caller's locks hold refills up.
 pub fn switch(moves_lease: bool) {
     place::leave_all(server::database(), None);
     transaction::watch(&HOOKS);
@@ -91,9 +92,9 @@ pub fn is_alone() -> bool {
     shared().is_some_and(|shared| shared.counts.alone.load(Relaxed))
 }
 
-/// Notes that this transaction changes whether this database draws from a registry, or is one, so that the launcher looks
-/// when it has ended. Should the server end before, the state tells.
-pub fn note_change() -> Checked<()> {
+/// Notes that this transaction has this database draw from a registry, or be one, or end that: the launcher looks when it has
+/// ended. Should the server end before, the state tells.
+pub fn note_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
     };
@@ -106,10 +107,9 @@ pub fn note_change() -> Checked<()> {
         leases.requests.changing.fetch_add(1, AcqRel);
     }
     issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
-        .map_err(|error| Box::new(report(&error)))
 }
 
-/// Returns whether this session need not look any more where the worker id is from.
+/// Returns whether this session knows the place that the worker id is from.
 #[inline]
 pub fn has_looked() -> bool {
     HAS_LOOKED.get()
@@ -122,13 +122,13 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     leave_alone(shared)?;
-    // On a node that has no lease yet there is something to look for with the next one.
+    // A node that has no lease yet looks again with the next id.
     HAS_LOOKED.set(!may_choose(shared) || shared.counts.expiry().is_some() || !citus::is_there());
     Ok(())
 }
 
-/// Has a server that chose its worker id itself give it up where this database belongs to a node of a Citus cluster, whose nodes
-/// lease theirs from one registry. It may have joined by a transaction that was prepared.
+/// Gives up a worker id that the server chose itself, if this database is of a node of a Citus cluster, whose nodes lease theirs
+/// from one registry. It may have joined by a transaction that was prepared.
 pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
     if !has_chosen(shared) || transaction::is_parallel() || !citus::is_there() {
         return Ok(());
@@ -160,7 +160,7 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Whether the transaction changes by way of which database worker ids are leased.
+/// A change of the database by way of which worker ids are leased, by this transaction.
 #[derive(Default, PartialEq, Eq)]
 enum Moving {
     #[default]
@@ -170,14 +170,14 @@ enum Moving {
     To(String),
 }
 
-/// True if it was looked what this database is since the session began.
+/// True if the session knows the place that the worker id is from.
 static HAS_LOOKED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving::No));
 /// True if it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Another session may commit it, and would not know what there is to do then. Citus prepares the transaction in which a new worker
-/// gets the extension: that the worker belongs to a cluster, sessions find out.
+/// Another session may commit it, and would not do the rest. Citus prepares the transaction in which a new worker gets the
+/// extension: sessions find out that the worker belongs to a cluster.
 fn refuse_to_prepare() {
     if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
@@ -189,7 +189,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Finds out what this is committed as.
+/// Reads the registry that this database uses as the transaction commits.
 fn look() {
     if *MOVING.borrow() != Moving::No {
         let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(sites::sites)).transpose();
@@ -208,7 +208,7 @@ fn forget() {
     }
 }
 
-/// What the launcher has found out before does not count: it is to look what came of a change here.
+/// Has the launcher look at this database anew.
 fn outdate(leases: &Leases) {
     leases.requests.changed.store(server::database(), Release);
 }

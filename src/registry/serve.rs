@@ -1,41 +1,46 @@
 //! The registry's side of a request. Each function is one transaction's work, with the rights of the tables' owner.
 
+use super::call::own_error;
 use crate::issuer::{self, LEASE_WAIT};
 use crate::lease;
+use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
-use crate::pg::{cluster, database, server, tag};
+use crate::pg::report::{raise, report, spi};
+use crate::pg::{cluster, database, server, tag, worker};
+use crate::segment::error::SegmentError;
 use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::store::citus;
 use crate::store::registry as tags;
 use crate::store::segment::{self, TagTables};
-use crate::store::tables::{self, SEGMENT};
+use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
 use crate::store::worker::{Rows, has_others};
-use pgrx::check_for_interrupts;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode, function_name};
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
+use snowflake_ids_core::registry::link::Registry;
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
-use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, ResponseBody};
+use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Floor, Share};
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::server::issuer::IssuerError;
 use std::collections::BTreeSet;
 
 /// This database as a registry. Only within a transaction, and where there is the extension.
-pub fn this() -> Option<wire::Registry> {
+pub fn this() -> Option<wire::RegistryName> {
     let (extension, database) = (tables::extension()?, server::database());
     let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
-    Some(wire::Registry { identity, timeline: cluster::timeline() })
+    Some(wire::RegistryName { identity, timeline: cluster::timeline() })
 }
 
-/// The worker ids that this registry must not lease to the server with these tokens, as this server has them itself. Others have
-/// worker ids from here, so that this server leases its own from here first: a standby that is promoted knows of it by the table.
-///
-/// # Errors
-/// Why it could not.
+/// The worker ids that this registry must not lease to the server with these tokens, as this server has them itself. As others
+/// have worker ids from here, this server leases its own from here first: a standby that is promoted knows of it by the table.
 pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {
@@ -75,17 +80,51 @@ pub fn leases_elsewhere() -> Option<String> {
     held.ok().flatten().and_then(database::name)
 }
 
-/// The tables of this database where it is a registry, with the rights that the caller has.
-pub struct TagTable;
+/// The tables of this database, with the rights that the caller has.
+pub struct OwnTables;
 
-/// Answers a question about worker ids or tags. `now` is the registry's clock.
-pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiError> {
+/// Reason why this database could not do something for a registry, or as one.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryFailure {
+    /// A statement failed, by no SQL error.
+    #[error(transparent)]
+    Spi(#[from] SpiError),
+    /// The server's state could not be changed.
+    #[error(transparent)]
+    State(#[from] IssuerError),
+    /// A registry on another server cannot be used.
+    #[error(transparent)]
+    Unusable(#[from] UnusableRegistry),
+    /// The extension was dropped.
+    #[error("the extension was dropped")]
+    NoTable,
+}
+
+impl From<RegistryFailure> for ErrorReport {
+    fn from(failure: RegistryFailure) -> Self {
+        match failure {
+            RegistryFailure::Spi(error) => spi(&error),
+            RegistryFailure::State(error) => report(&error),
+            RegistryFailure::Unusable(UnusableRegistry(server, RegistryError::Same)) => {
+                let message = format!("registry \"{server}\" is the same as another one");
+                let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+                let report = ErrorReport::new(code, message, function_name!());
+                report.set_detail("Two foreign servers lead to one database.")
+            }
+            RegistryFailure::Unusable(error) => report(&error),
+            RegistryFailure::NoTable => SegmentError::NoTable.into(),
+        }
+    }
+}
+
+/// Answers a request about worker ids or tags. `now` is the registry's clock.
+pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, RegistryFailure> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
         RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
         RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
-            ResponseBody::HandedOver(take_over(&mut TagTable, &rows, &received, share)?)
+            ResponseBody::HandedOver(take_over(&mut OwnTables, &rows, &received, share)?)
         }
         RequestBody::Reserve(wants) => {
             ResponseBody::Reserved(reserve_all(&mut TagTables(SEGMENT.find()), wants)?)
@@ -102,23 +141,46 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
     })
 }
 
-impl RegistryTags for TagTable {
-    type Error = SpiError;
+/// This database as the registry of its own server, whose clock shows this instant. Each request is a transaction of a
+/// background worker.
+pub struct OwnRegistry(pub UnixMicros);
 
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, SpiError> {
-        segment::read_all(tags)
+impl Registry for OwnRegistry {
+    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
+        let (now, dropped) = (self.0, || SqlError::new(*b"42704", DROPPED));
+        let said = in_transaction(|| Ok(this().zip(Some(answer(ask, now)?))))?.flatten();
+        let (registry, said) = said.ok_or_else(|| RegistryError::NoServer(dropped()))?;
+        Ok(Response { registry, clock: now, said })
+    }
+}
+
+const DROPPED: &str = "The extension has just been dropped from the database that holds the registry";
+
+/// Runs a background worker's transaction with the rights of the owner of the table of worker ids; None where that is gone.
+///
+/// # Errors
+/// [`RegistryError::Here`], and nothing was done.
+pub fn in_transaction<T>(
+    work: impl FnOnce() -> Result<T, RegistryFailure>,
+) -> Result<Option<T>, RegistryError> {
+    let run = |source: Source| source.as_owner(work).unwrap_or_else(|failure| raise(failure));
+    worker::transaction(|| WORKER_LEASE.find().map(run))
+        .map_err(|failed| RegistryError::Here(own_error(failed)))
+}
+
+impl RegistryTags for OwnTables {
+    type Error = RegistryFailure;
+
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, RegistryFailure> {
+        Ok(segment::read_all(tags)?)
     }
 
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), SpiError> {
-        tags::put(rows, share)
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), RegistryFailure> {
+        Ok(tags::put(rows, share)?)
     }
 
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
-        tags::standings(rows)
-    }
-
-    fn check_for_interrupts(&mut self) {
-        check_for_interrupts!();
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, RegistryFailure> {
+        Ok(tags::standings(rows)?)
     }
 }
 
@@ -129,9 +191,5 @@ impl TagRegistry for TagTables {
 
     fn floor(&mut self, tag: &Tag) -> Option<Floor> {
         self.0.and_then(|source| place::floor(source, tag))
-    }
-
-    fn check_for_interrupts(&mut self) {
-        check_for_interrupts!();
     }
 }

@@ -7,6 +7,7 @@ use crate::shared::slot::SharedText;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::registry::error::Complaint;
 use snowflake_ids_core::registry::failover::{self, Health};
+use snowflake_ids_core::registry::link::RegistryNotes;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -16,95 +17,97 @@ use std::time::Duration;
 /// Number of registries that are noted. Of more, nothing is known but what is asked of them now.
 const MOST: usize = 64;
 
-/// What is known of one registry of one database since the server's start. Several workers may write at once.
+/// Notes on one registry of one database since the server's start. Several workers may write at once.
 #[derive(Default)]
 pub struct RegistryEntry {
     /// The oid of the database, and above it the place among its registries, from 1; 0: unused.
     key: AtomicU64,
-    /// Questions, those without an answer, and those of them since the last answer.
+    /// Requests, those without a response, and those of them since the last response.
     pub calls: AtomicU64,
-    /// See above.
     pub failures: AtomicU64,
     in_a_row: AtomicU64,
-    /// Since when an answer is waited for, in microseconds of uptime; 0: none is.
+    /// The begin of a wait for a response, in microseconds of uptime; 0: there is none.
     asked_at: AtomicU64,
-    /// When it gave no answer last, in microseconds of uptime.
+    /// The last failure, in microseconds of uptime.
     failed_at: AtomicU64,
-    /// The same by the clock; 0: never. When it answered last; 0: never.
+    /// The last failure and the last response by the clock; 0: never.
     pub last_failure: AtomicI64,
-    /// See above.
     pub last_answer: AtomicI64,
-    /// Duration of that question, in microseconds.
+    /// Duration of that request, in microseconds.
     pub last_duration: AtomicU64,
     writing: AtomicBool,
     server: SharedText<8>,
     error: SharedText<64>,
-    /// True if the error tells where the registry is, and what all users are told instead.
+    /// True if the error tells where the registry is; all users are told `briefly` instead.
     private: AtomicBool,
     briefly: SharedText<16>,
     hint: SharedText<32>,
 }
 
-/// What users are told to do about it that are not to know all.
+/// The hint for users that are not to know all.
 const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
 
-impl RegistryEntry {
-    /// Notes that it is asked.
-    pub fn asked(&self) {
-        self.asked_at.store(micros(uptime()), Relaxed);
+/// The notes on a registry; None where there is no room for them.
+pub struct Noted(pub Option<&'static RegistryEntry>);
+
+impl RegistryNotes for Noted {
+    fn health(&self) -> Health {
+        self.0.map(RegistryEntry::health).unwrap_or_default()
     }
 
-    /// Notes that the answer is not waited for any longer, for no fault of its.
-    pub fn given_up(&self) {
-        self.asked_at.store(0, Relaxed);
+    fn asked(&self) {
+        let Some(entry) = self.0 else { return };
+        entry.asked_at.store(micros(uptime()), Relaxed);
     }
 
-    /// Notes an answer.
-    pub fn answered(&self, took: Duration) {
-        self.asked_at.store(0, Relaxed);
-        self.calls.fetch_add(1, Relaxed);
-        if self.in_a_row.swap(0, Relaxed) > 0 {
-            self.be_content();
+    fn given_up(&self) {
+        let Some(entry) = self.0 else { return };
+        entry.asked_at.store(0, Relaxed);
+    }
+
+    fn answered(&self, took: Duration) {
+        let Some(entry) = self.0 else { return };
+        entry.asked_at.store(0, Relaxed);
+        entry.calls.fetch_add(1, Relaxed);
+        if entry.in_a_row.swap(0, Relaxed) > 0 {
+            self.clear_complaint();
         }
-        self.last_answer.store(SystemClock.now().0, Relaxed);
-        self.last_duration.store(micros(took), Relaxed);
+        entry.last_answer.store(SystemClock.now().0, Relaxed);
+        entry.last_duration.store(micros(took), Relaxed);
     }
 
-    /// Notes that there was none, and why.
-    pub fn failed(&self, complaint: &Complaint) {
-        self.asked_at.store(0, Relaxed);
-        self.calls.fetch_add(1, Relaxed);
-        self.failures.fetch_add(1, Relaxed);
-        self.in_a_row.fetch_add(1, Relaxed);
-        self.failed_at.store(micros(uptime()), Relaxed);
-        self.last_failure.store(SystemClock.now().0, Relaxed);
+    fn failed(&self, complaint: &Complaint) {
+        let Some(entry) = self.0 else { return };
+        entry.asked_at.store(0, Relaxed);
+        for count in [&entry.calls, &entry.failures, &entry.in_a_row] {
+            count.fetch_add(1, Relaxed);
+        }
+        entry.failed_at.store(micros(uptime()), Relaxed);
+        entry.last_failure.store(SystemClock.now().0, Relaxed);
         self.complain(complaint);
     }
 
-    /// Notes what is wrong with what it answers.
-    pub fn complain(&self, complaint: &Complaint) {
+    fn complain(&self, complaint: &Complaint) {
+        let Some(entry) = self.0 else { return };
         // Hidden before it is written, and shown only when nothing is left of what is to be hidden.
-        self.private.store(true, Release);
-        self.write(&self.briefly, complaint.briefly.as_deref().unwrap_or_default());
-        self.write(&self.error, &complaint.why);
-        self.write(&self.hint, &complaint.hint);
-        self.private.store(complaint.briefly.is_some(), Release);
+        entry.private.store(true, Release);
+        entry.write(&entry.briefly, complaint.briefly.as_deref().unwrap_or_default());
+        entry.write(&entry.error, &complaint.why);
+        entry.write(&entry.hint, &complaint.hint);
+        entry.private.store(complaint.briefly.is_some(), Release);
     }
 
-    /// Returns whether something else was wrong with it before.
-    pub fn is_news(&self, complaint: &Complaint) -> bool {
-        self.error.read().1 != complaint.why
+    fn is_news(&self, complaint: &Complaint) -> bool {
+        self.0.is_none_or(|entry| entry.error.read().1 != complaint.why)
     }
 
-    /// Notes that there is nothing wrong with what it answers.
-    pub fn be_content(&self) {
-        self.write(&self.error, "");
-        self.write(&self.hint, "");
-        self.write(&self.briefly, "");
-        self.private.store(false, Release);
+    fn clear_complaint(&self) {
+        self.complain(&Complaint::new("", ""));
     }
+}
 
-    /// Returns what is wrong with it, if anything, for the session's user.
+impl RegistryEntry {
+    /// Its fault, if any, for the session's user.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -120,7 +123,7 @@ impl RegistryEntry {
         self.server.read().1
     }
 
-    /// Returns what there is to go by when it is to be asked again.
+    /// Returns when it failed last, and how often.
     pub fn health(&self) -> Health {
         Health {
             failures: u32::try_from(self.in_a_row.load(Relaxed)).unwrap_or(u32::MAX),
@@ -128,13 +131,13 @@ impl RegistryEntry {
         }
     }
 
-    /// Why it did not answer last, for the session's user: not every user is to know where it is, nor the names of tags.
-    /// Empty where it always did.
+    /// The reason of its last failure, for the session's user, who may not know where it is, nor the names of tags. Empty where
+    /// it has none.
     pub fn error(&self) -> String {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
     }
 
-    /// Returns what to do about it, likewise.
+    /// The way out, likewise.
     fn shown_hint(&self) -> String {
         if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
     }
@@ -194,7 +197,7 @@ pub fn find(database: u32, position: u32) -> Option<&'static RegistryEntry> {
     all().iter().find(|entry| entry.key.load(Acquire) == key)
 }
 
-/// Returns what is wrong with the registries of a database: their names, why, and what to do about it.
+/// The registries of a database that have a fault: their names, the faults, and the ways out.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
     each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.shown_hint()))).collect()
@@ -205,26 +208,24 @@ pub fn first(database: u32) -> Option<String> {
     find(database, 0).map(RegistryEntry::server)
 }
 
-/// Gives the places of a database's registries back. What its workers note there meanwhile is lost.
+/// Frees the entries of a database's registries. What its workers note there meanwhile is lost.
 pub fn forget(database: u32) {
-    for entry in all() {
-        let key = entry.key.load(Acquire);
-        if key != 0 && database_of(key) == database {
-            entry.write(&entry.server, "");
-            entry.key.store(0, Release);
-        }
+    for entry in of_database(database) {
+        entry.write(&entry.server, "");
+        entry.key.store(0, Release);
     }
 }
 
-/// Sets back what was counted of the registries of a database. How they fare now stays.
+/// Sets back the counts of a database's registries. Their present state stays.
 pub fn reset_counts(database: u32) {
-    for entry in all() {
-        let key = entry.key.load(Acquire);
-        if key != 0 && database_of(key) == database {
-            entry.calls.store(0, Relaxed);
-            entry.failures.store(0, Relaxed);
-        }
+    for entry in of_database(database) {
+        entry.calls.store(0, Relaxed);
+        entry.failures.store(0, Relaxed);
     }
+}
+
+fn of_database(database: u32) -> impl Iterator<Item = &'static RegistryEntry> {
+    all().iter().filter(move |entry| database_of(entry.key.load(Acquire)) == database)
 }
 
 /// The databases with a registry that gave no answer last, and is to be asked again by now.
@@ -235,7 +236,7 @@ pub fn to_be_probed() -> BTreeSet<u32> {
 }
 
 /// Returns whether a registry of a database gave no answer last, and is not to be asked again yet.
-pub fn are_left_alone(database: u32) -> bool {
+pub fn is_pausing(database: u32) -> bool {
     let mut entries = (0..).map_while(|position| find(database, position));
     entries.any(|entry| entry.retry_at().is_some() && !failover::is_to_be_probed(entry.health(), uptime()))
 }

@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::encoding::legible;
-    use crate::pg::report::bad_argument;
+    use crate::pg::report::{bad_argument, report};
     use crate::pg::text::Text;
     use crate::pg::{database, server, transaction};
     use crate::registry;
@@ -37,7 +37,7 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
         let server = server.read_up_to(MOST_OF_NAME, "server")?;
-        let found = registry::look(&server).map_err(|report| *report)?;
+        let found = registry::look(&server).map_err(|error| report(&error))?;
         serde_json::to_string(&found).map_err(|error| {
             bad_argument("the registry makes no sense", format!("{}.", excerpt(&error.to_string())))
         })

@@ -1,5 +1,5 @@
-//! Registries that are other servers: answering as one, and what using some takes. The functions for administrators are
-//! written in SQL, in the file beside this one.
+//! Registries: this database as one, and the use of others. The functions for administrators are written in SQL, in the file
+//! beside this one.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::report::{bad_argument, report, spi};
@@ -17,21 +17,21 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::error::excerpt;
-use snowflake_ids_core::registry::admission::{Admission, Way, admit};
+use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::wire::{self, Request, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids;
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Answers another server: see `snowflake_ids_core::registry::wire`. What it did is durable when its transaction is. Tags are moved
-/// up by [`registry_take_over`] alone, which takes a grant of its own.
+/// Serves a request of another server: see `snowflake_ids_core::registry::wire`. Tags are raised by [`registry_take_over`] alone,
+/// which takes a grant of its own.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
     answer(&request, false)
 }
 
-/// Answers another server's administrator: takes tags over, or lists them.
+/// Serves another server's administrator: takes tags over, or lists them.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
     answer(&request, true)
@@ -45,8 +45,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
     let request = Request::accept(&text).map_err(|bad| report(&bad))?;
-    let way = Way { may_take_over, in_block: transaction::is_block() };
-    let said = match admit(request, &this, way) {
+    let said = match admit(request, &this, may_take_over, transaction::is_block()) {
         Admission::Serve(ask, timeout) => serve(ask, timeout)?,
         Admission::Say(said) => said,
         Admission::InBlock => return Err(in_a_block(function)),
@@ -61,12 +60,11 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     Ok(answer)
 }
 
-/// What other servers ask by,
+/// The function that other servers call.
 const SERVE: &str = "snowflake_ids.registry_serve";
-/// and their administrators.
+/// The function that their administrators call.
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
-/// Only a role that may do that moves tags up.
 fn takes_over() -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -77,14 +75,14 @@ fn takes_over() -> ErrorReport {
     .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text), and call that."))
 }
 
-/// Changes of rows are not this session's: sessions keep the ids in their buffers.
+/// Serves a request, with changes of rows that are not this session's: sessions keep the ids in their buffers.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let sites = source.as_owner(store::registry::sites).map_err(|error| spi(&error))?;
     if let Some(site) = sites.first() {
         return Err(is_no_registry(&site.server));
     }
-    // What is handed out must have reached the disk, whatever the role's settings are.
+    // Ids must have reached the disk, whatever the role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }
@@ -104,10 +102,9 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     let ask = ask.map_err(|error| report(&error))?;
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
-    said.map_err(|error| spi(&error))
+    Ok(said?)
 }
 
-/// An answer is good when it is durable, and rows stay locked until then.
 fn in_a_block(function: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
@@ -117,7 +114,6 @@ fn in_a_block(function: &str) -> ErrorReport {
     .set_detail("It is what other servers ask by.")
 }
 
-/// Worker ids of one server come from one place.
 fn leases_elsewhere(database: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -132,7 +128,6 @@ fn leases_elsewhere(database: &str) -> ErrorReport {
     ))
 }
 
-/// A database that takes its ids from a registry has none to give.
 fn is_no_registry(server: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -143,7 +138,7 @@ fn is_no_registry(server: &str) -> ErrorReport {
     .set_hint("Use that registry, or call snowflake_ids.use_local_registry() here.")
 }
 
-/// The schema of what the functions for administrators are made of.
+/// Internal helper functions.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::encoding::{legible, to_utf8};
@@ -177,16 +172,16 @@ mod snowflake_ids_internal {
         let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
             bad_argument("the names of registries make no sense", format!("{}.", excerpt(&error.to_string())))
         })?;
-        handover::join(&named).map_err(|report| *report)
+        Ok(handover::join(&named)?)
     }
 
     /// Has this database be its own registry again; false where it is that already.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_leave() -> Result<bool, ErrorReport> {
-        handover::leave().map_err(|report| *report)
+        Ok(handover::leave()?)
     }
 
-    /// Has the registries in use make a tag whose ids are above one, and takes away what is in the buffers here.
+    /// Has the registries in use make a tag whose ids are above one, and empties its buffers here.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
         let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
@@ -198,7 +193,7 @@ mod snowflake_ids_internal {
             )
         };
         let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
-        let in_use = handover::seed(&text, highest).map_err(|report| *report)?;
+        let in_use = handover::seed(&text, highest)?;
         if in_use {
             seeded::note(source, &tag, highest);
         }
@@ -218,7 +213,7 @@ mod snowflake_ids_internal {
         !(own::is_empty() && seeded::is_empty())
     }
 
-    /// Passes over what arrives by logical replication, and nothing else. A TRUNCATE can't be passed over, and is refused.
+    /// Passes over rows that arrive by logical replication, and no others. A TRUNCATE can't be passed over, and is refused.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
     fn keep_from_replication<'a>(
@@ -234,15 +229,15 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
         Ok(row.filter(|_| false))
     }
 
-    /// Has the server look whether this database draws worker ids from a registry, or leases some to others, when the transaction ends.
+    /// Has the launcher look at this database's use of registries when the transaction ends.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
     fn registry_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        // What a registry leases is no news.
+        // Leases of a registry are no news.
         if trigger.relation()?.name() == "registry_server" || join::is_alone() {
-            join::note_change().unwrap_or_else(|report| raise(*report));
+            join::note_change().unwrap_or_else(|error| raise(report(&error)));
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }
@@ -260,7 +255,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
     }
 
-    /// Returns how a registry of a database fares since the server's start.
+    /// The health of a registry of this database since the server's start.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn registry_health(
         position: i32,

@@ -1,5 +1,5 @@
-//! The registries that this database uses, and what it has received of them, through SQL; and the tags that are handed over
-//! from one to another, as rows in JSON. Errors are SPI's; SQL errors are thrown.
+//! The registries that this database uses, the ids that it has received of them, and tags that are handed over, as rows in
+//! JSON: through SQL. Errors are SPI's; SQL errors are thrown.
 
 use super::segment::definition_of;
 use super::tables::REGISTRY_SERVER;
@@ -72,7 +72,7 @@ static RECEIVE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
-/// Rows of the table of tags, in JSON, and what of them says how far a promotion has them skip ahead.
+/// Rows of the table of tags, in JSON, with the columns that say how far a promotion has them skip ahead.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
             s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
@@ -82,8 +82,8 @@ static TAGS: Statement = Statement::of_many(
 
 static RECEIVED_TAGS: Statement = Statement::of_many(
     "SELECT identity, convert_to(tag, 'UTF8'), coalesce(period - date '1970-01-01', 0), max_id
-     FROM snowflake_ids.received ORDER BY tag, identity",
-    &[],
+     FROM snowflake_ids.received WHERE $1 IN ('', tag) ORDER BY tag, identity",
+    &[TEXTOID],
 );
 
 /// For rows of different tags: no row can be changed twice by one statement. One that is not behind, but was before what was
@@ -113,8 +113,8 @@ static HAND_OVER: Statement = Statement::of_many(
 static NOTE_REACHED: Statement =
     Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
 
-/// What of a row says which ids come, as another one has it. How far those came that start over at other times says nothing
-/// here; how far the others came is [`HAND_OVER`]'s.
+/// The columns that say which ids come, as another row has them. The highest id counts only of tags that start over at other
+/// times: of the others it is [`HAND_OVER`]'s.
 static TAKE_DEFINITIONS: Statement = Statement::of_many(
     "UPDATE snowflake_ids.segment AS s
      SET step = n.step, max_step = n.max_step, increment = n.increment, remainder = n.remainder, start = n.start,
@@ -136,7 +136,7 @@ static DEFINITION: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-/// As what writes to it does. A session that changes which registries are in use has it locked against that.
+/// A session that changes the registries in use has it locked against this.
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
@@ -176,7 +176,7 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
         Ok(Site {
             position: row.get::<i32>(1)?.unwrap_or_default().cast_unsigned(),
             server: String::from_utf8_lossy(&server).into_owned(),
-            seen: wire::Registry {
+            seen: wire::RegistryName {
                 identity: row.get::<String>(3)?.unwrap_or_default(),
                 timeline: row.get::<i32>(4)?.unwrap_or_default().cast_unsigned(),
             },
@@ -197,17 +197,17 @@ pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     Ok(servers.into_values().collect())
 }
 
-/// Sees to it that nothing can be reserved, nor noted as received, until the transaction ends.
+/// Keeps others from reserving ids, and from noting received ones, until the transaction ends.
 pub fn lock() -> Result<(), SpiError> {
     LOCK.run(&[])
 }
 
-/// Has the registries in use stay the same until the transaction ends.
+/// Keeps the registries in use the same until the transaction ends.
 pub fn keep_sites() -> Result<(), SpiError> {
     KEEP_SITES.run(&[])
 }
 
-/// Has these be the registries in use.
+/// Makes these the registries in use.
 pub fn set_sites(sites: &[Site]) -> Result<(), SpiError> {
     NO_SITES.run(&[])?;
     sites.iter().try_for_each(|Site { position, server, seen }| {
@@ -217,18 +217,17 @@ pub fn set_sites(sites: &[Site]) -> Result<(), SpiError> {
     })
 }
 
-/// Notes, for all registries in use, how far each tag has come: as if that was received.
+/// Notes the highest id of each tag as received, for all registries in use.
 pub fn note_all() -> Result<(), SpiError> {
     NOTE_ALL.run(&[])
 }
 
 /// Notes the timeline of a registry, where it is a later one.
-pub fn note_seen(registry: &wire::Registry) -> Result<(), SpiError> {
+pub fn note_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// Returns how far ids of a tag were received from a registry, and the version that its row had since; None where none
-/// were.
+/// The highest id of a tag that was received from a registry, and the version of its row since; None where there is none.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -238,13 +237,13 @@ pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError>
     RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
 }
 
-/// Sees to it that what is received can be noted, to the end of the transaction.
+/// Keeps others from locking the table of received ids until the transaction ends.
 pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
-/// Notes that these ids of a tag were received, unless it has come further meanwhile: a column was attached. What was
-/// received is not handed out then.
+/// Notes that these ids of a tag were received, unless higher ones were noted meanwhile, as a column was attached: these are
+/// not handed out then.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -252,8 +251,8 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
     RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
 }
 
-/// The rows of the table of tags in their order, after a promotion with what is passed over then: those after a tag, and as
-/// many as an answer takes.
+/// The rows of the table of tags after a tag, in their order, as many as a response takes. After a promotion they are
+/// ahead by the ids that are skipped then.
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());
@@ -284,9 +283,10 @@ fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     to_raw_value(&row).ok()
 }
 
-/// The tags that were received, in their order: each with the identity of the registry, and how far.
-pub fn received_tags() -> Result<Vec<(String, ReceivedTag)>, SpiError> {
-    RECEIVED_TAGS.all(&[], |row| {
+/// The tags that were received, in their order, or this one alone: each with the identity of the registry.
+pub fn received_tags(only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, SpiError> {
+    let Some(only) = from_utf8(only.unwrap_or_default()) else { return Ok(Vec::new()) };
+    RECEIVED_TAGS.all(&[TagText(Tag::new(&only).unwrap_or_default()).into()], |row| {
         let identity = row.get::<String>(1)?.unwrap_or_default();
         let tag = String::from_utf8(row.get::<Vec<u8>>(2)?.unwrap_or_default()).unwrap_or_default();
         let reached = (row.get::<i32>(3)?.unwrap_or_default(), row.get::<i64>(4)?.unwrap_or_default());
@@ -294,24 +294,22 @@ pub fn received_tags() -> Result<Vec<(String, ReceivedTag)>, SpiError> {
     })
 }
 
-/// Gives tags that there are the definitions of these rows, in JSON: of each tag one.
+/// Gives existing tags the definitions of these rows, in JSON: one row for each tag.
 pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Notes, for all registries in use, that ids of a tag up to this one are in use here. What was left over of it at a stop is
-/// not taken up any more.
+/// Notes, for all registries in use, that ids of a tag up to this one are in use here. Its saved range counts no more.
 pub fn note_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     NOTE_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
-/// Has tags with these rows, in JSON and one for each tag: makes those that there are not, of this share, and raises those
-/// that are behind.
+/// Makes tags of these rows, in JSON and one for each tag: missing ones with this share, and raises those that are behind.
 pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }
 
-/// Returns how the tags stand beside these rows, in their order.
+/// The tags beside these rows, in their order.
 pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
     DEFINITION.all(&[array_of(rows).into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The table of worker ids, through SQL: what the core's `WorkerRows` asks for, one statement each.
+//! The table of worker ids, through SQL: the core's `WorkerRows`, one statement each.
 
 use crate::pg::cluster;
 use crate::pg::encoding::legible;
@@ -7,7 +7,7 @@ use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::time::{from_sql, to_sql};
 use crate::store::tables::WORKER_LEASE;
-use pgrx::check_for_interrupts;
+use pgrx::PgBuiltInOids;
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
@@ -17,26 +17,22 @@ use snowflake_ids_core::registry::wire::Entry;
 use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
 use snowflake_ids_core::server::state::{Chosen, First};
 
-/// The types of what [`arguments`] gives.
-macro_rules! entry_types {
-    () => {
-        &[
-            INT4OID,
-            INT4OID,
-            INT8OID,
-            TIMESTAMPTZOID,
-            TIMESTAMPTZOID,
-            TIMESTAMPTZOID,
-            TIMESTAMPTZOID,
-            INT8OID,
-            INT4OID,
-            TEXTOID,
-            INT4OID,
-            TEXTOID,
-            TEXTOID,
-        ]
-    };
-}
+/// The types of [`arguments`].
+const ENTRY_TYPES: &[PgBuiltInOids] = &[
+    INT4OID,
+    INT4OID,
+    INT8OID,
+    TIMESTAMPTZOID,
+    TIMESTAMPTZOID,
+    TIMESTAMPTZOID,
+    TIMESTAMPTZOID,
+    INT8OID,
+    INT4OID,
+    TEXTOID,
+    INT4OID,
+    TEXTOID,
+    TEXTOID,
+];
 
 static INSERT: Statement = Statement::new(
     "INSERT INTO snowflake_ids.worker_lease
@@ -44,7 +40,7 @@ static INSERT: Statement = Statement::new(
           host, port, data_directory, layout)
      VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $11, $12, $13)
      ON CONFLICT (datacenter_id, worker_id) DO NOTHING RETURNING worker_id",
-    entry_types!(),
+    ENTRY_TYPES,
 );
 
 static UPDATE: Statement = Statement::new(
@@ -52,7 +48,7 @@ static UPDATE: Statement = Statement::new(
      SET token = $3, expires_at = $4, leased_at = $5, clock = $6, renewed_at = $6, released_at = NULL, last_time = $7,
          system_identifier = $8, timeline = $9, host = $10, port = $11, data_directory = $12, layout = $13
      WHERE datacenter_id = $1 AND worker_id = $2",
-    entry_types!(),
+    ENTRY_TYPES,
 );
 
 static LOCK: Statement = Statement::new(
@@ -246,10 +242,6 @@ impl WorkerRows for Rows {
     fn timeline(&self) -> u32 {
         cluster::timeline()
     }
-
-    fn check_for_interrupts(&self) {
-        check_for_interrupts!();
-    }
 }
 
 /// Returns whether the table is of a version that has the column for it.
@@ -269,7 +261,7 @@ fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     })
 }
 
-/// Returns what a row is to say.
+/// The values of a row.
 fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![

@@ -2,7 +2,6 @@
 //! is nothing to do, so that the database can be dropped and copied.
 
 pub mod host;
-mod link;
 
 use super::rest::rest;
 use crate::issuer::issuer;
@@ -10,12 +9,12 @@ use crate::lease;
 use crate::pg::clock::uptime;
 use crate::pg::wait::Event;
 use crate::pg::worker;
-use crate::shared::generator::{Shared, shared};
+use crate::registry::call::RegistryCaller;
+use crate::shared::generator::shared;
 use crate::shared::leases::{Leases, leases};
 use host::LeaseServer;
-use link::Link;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
-use snowflake_ids_core::registry::lease_launch::{Errand, Use};
+use snowflake_ids_core::registry::lease_launch::{DatabaseUse, LeaseTask};
 use snowflake_ids_core::registry::lease_worker::{LeaseWorker, Round};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Release};
@@ -24,7 +23,7 @@ use std::sync::atomic::Ordering::{AcqRel, Release};
 const LOCK_TIMEOUT: &CStr = c"1s";
 
 /// Runs until there was nothing to do for a while, or nothing can be done in this database.
-pub fn run(errand: Errand, database: u32) {
+pub fn run(errand: LeaseTask, database: u32) {
     let Some((leases, shared)) = leases().zip(shared()) else { return };
     worker::on_exit(go);
     if !leases.worker_slot.is_for(database) || !leases.worker_slot.station.enter() {
@@ -32,9 +31,10 @@ pub fn run(errand: Errand, database: u32) {
     }
     connect(leases, database);
     leases.arrivals.fetch_add(1, AcqRel);
+    let mut server = LeaseServer { shared, leases, caller: RegistryCaller::default() };
     match errand {
-        Errand::Look => report(leases, Link::default().look()),
-        Errand::Serve => serve(shared, leases),
+        LeaseTask::Look => report(leases, server.look()),
+        LeaseTask::Serve => serve(server),
     }
 }
 
@@ -60,21 +60,20 @@ fn go() {
 }
 
 /// Tells the launcher what this database is to worker ids; nothing where that is not known.
-fn report(leases: &Leases, found: Option<Use>) {
+fn report(leases: &Leases, found: Option<DatabaseUse>) {
     leases.found.store(found.map_or(0, |found| 1 + found as u32), Release);
 }
 
-fn serve(shared: &'static Shared, leases: &'static Leases) {
-    let mut last_work = uptime();
-    let mut worker =
-        LeaseWorker::new(issuer(shared), Link::default(), LeaseServer { shared, leases }, &leases.requests);
+fn serve(server: LeaseServer) {
+    let (mut last_work, leases) = (uptime(), server.leases);
+    let mut worker = LeaseWorker::new(issuer(server.shared), server, &leases.requests);
     loop {
         match worker.round() {
             Round::Served => last_work = uptime(),
             Round::Idle if leases.worker_slot.is_dismissed() => return,
             Round::Idle if rest(Event::LeaseWorker, last_work) => {}
             Round::Idle | Round::Elsewhere => return,
-            Round::Nowhere => return report(leases, Some(Use::None)),
+            Round::Nowhere => return report(leases, Some(DatabaseUse::None)),
         }
     }
 }

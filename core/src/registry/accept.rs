@@ -1,5 +1,5 @@
-//! Checks of questions and answers: any login with the role of nodes may have written a question, and any server that is
-//! where the registry should be an answer.
+//! Checks of requests and responses, and the decision to serve a request. Any login with the role of nodes may have written a
+//! request, and any server that is where the registry should be a response.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind, excerpt};
@@ -7,8 +7,8 @@ use crate::ids::layout::{Field, Layout};
 use crate::registry::lease::{Holder, capacity};
 use crate::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS,
-    MAX_TIMEOUT, MAX_WANTS, Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, cut,
-    said,
+    MAX_TIMEOUT, MAX_WANTS, RegistryName, Request, RequestBody, ReserveRequest, Response, ResponseBody,
+    VERSION, cut, said,
 };
 use crate::sequence::definition::check_tag;
 use crate::sequence::reservation::{Share, Wish};
@@ -19,18 +19,18 @@ const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
 /// The highest number that a column takes.
 const MOST: u32 = i32::MAX.cast_unsigned();
 
-/// Reason why a question is not answered.
+/// Reason why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// It is no question.
     #[error("the request is not understood")]
     Garbled(String),
-    /// Something in it is beyond what any server asks.
+    /// One of its values is beyond those that servers send.
     #[error("the request is out of bounds")]
     OutOfBounds {
-        /// What.
+        /// The value.
         field: &'static str,
-        /// What it may be.
+        /// Its bound.
         bound: &'static str,
     },
 }
@@ -52,7 +52,6 @@ impl Explain for RequestError {
     }
 }
 
-/// What must hold of a field.
 fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), RequestError> {
     if holds { Ok(()) } else { Err(RequestError::OutOfBounds { field, bound }) }
 }
@@ -75,18 +74,15 @@ fn time(time: Duration, field: &'static str) -> Result<(), RequestError> {
 }
 
 impl Request {
-    /// A question, understood and within bounds; None where it is of another version.
+    /// Reads a request that is within bounds; None where it is of another version.
     pub fn accept(text: &str) -> Result<Option<Self>, RequestError> {
         let request = Self::from_text(text).map_err(|error| RequestError::Garbled(error.to_string()))?;
         request.map(|request| request.check().map(|()| request)).transpose()
     }
 
-    /// Returns whether it is within the bounds that every server keeps to.
-    ///
-    /// # Errors
-    /// [`RequestError::OutOfBounds`].
+    /// Checks the bounds that every server keeps to.
     pub fn check(&self) -> Result<(), RequestError> {
-        if let Some(Registry { identity, .. }) = &self.registry {
+        if let Some(RegistryName { identity, .. }) = &self.registry {
             short(identity, "registry")?;
         }
         bound(self.timeout <= MAX_TIMEOUT, "timeout", "15 minutes or less")?;
@@ -135,7 +131,7 @@ fn is_share(share: Share) -> Result<(), RequestError> {
 impl ReserveRequest {
     fn check(&self) -> Result<(), RequestError> {
         is_tag(&self.tag)?;
-        // What was left over, or received, is only compared with the row; a floor is by `Row::admit`.
+        // A saved range, or what was received, is only compared with the row; a floor is by `Row::admit`.
         let Wish { pace, lasted, target, prefetch, share, .. } = &self.wish;
         bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
         lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
@@ -146,7 +142,7 @@ impl ReserveRequest {
 }
 
 impl Entry {
-    /// Gives the layout that it names.
+    /// Returns the layout that it names.
     fn check(&self) -> Result<Layout, RequestError> {
         let Holder { timeline, host, port, directory, layout, .. } = &self.holder;
         for (text, field) in [(host, "host"), (directory, "data directory"), (layout, "layout")] {
@@ -177,10 +173,10 @@ impl LeaseRequest {
 }
 
 impl Response {
-    /// An answer, understood, and with texts that can be shown.
+    /// Reads a response, whose texts can be shown then.
     ///
     /// # Errors
-    /// It is no answer; why, in words that can be shown.
+    /// The reason why it is none, in words that can be shown.
     pub fn accept(text: &str) -> Result<Self, String> {
         let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
         let identity = &mut answer.registry.identity;
@@ -196,5 +192,40 @@ impl Response {
             _ => {}
         }
         Ok(answer)
+    }
+}
+
+/// The decision about a request.
+#[derive(Debug)]
+pub enum Admission {
+    /// It is served; rows that are locked are waited for so long.
+    Serve(RequestBody, Duration),
+    /// It is answered at once.
+    Say(ResponseBody),
+    /// It is refused: a response is good when it is durable, and rows stay locked until then.
+    InBlock,
+    /// It is refused: only a role with a grant of its own raises tags.
+    TakesOver,
+}
+
+/// Decides about a request, which is None where it is of another version of the protocol, that came to this registry. `may_take_over`:
+/// its sender may raise tags, and list them; `in_block`: it is part of a transaction that its sender ends.
+pub fn admit(
+    request: Option<Request>,
+    this: &RegistryName,
+    may_take_over: bool,
+    in_block: bool,
+) -> Admission {
+    let Some(Request { registry, timeout, ask, .. }) = request else {
+        return Admission::Say(ResponseBody::Version(VERSION));
+    };
+    if in_block && !ask.is_part() {
+        Admission::InBlock
+    } else if ask.takes_over() && !may_take_over {
+        Admission::TakesOver
+    } else if let Some(Err(stranger)) = registry.map(|meant| this.check(&meant)) {
+        Admission::Say(ResponseBody::Stranger(stranger))
+    } else {
+        Admission::Serve(ask, timeout)
     }
 }

@@ -1,11 +1,11 @@
-//! A Citus cluster: how a worker reaches its coordinator, and what is wrong with nodes, given what each says of itself.
+//! A Citus cluster: a worker's connection to its coordinator, and the problems of nodes, by the report of each.
 
 use crate::error::{Explain, Kind};
 use crate::registry::client::Options;
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// What stands in place of a foreign server's name for the coordinator, wherever it is.
+/// The name that stands for the coordinator in place of a foreign server's.
 pub const COORDINATOR: &str = "citus_coordinator";
 
 /// The state of a server that nothing keeps from giving ids, and that gave none yet.
@@ -20,7 +20,7 @@ pub enum NoCoordinatorError {
     /// Its catalog has no row of it.
     #[error("this worker of a Citus cluster does not know where the coordinator is")]
     Unknown,
-    /// What is said of connections cannot be read. Without it they might be less safe than was asked for.
+    /// A setting of connections cannot be read. Without it they might be less safe than was asked for.
     #[error("{0} is no list of options for connections")]
     Options(&'static str),
 }
@@ -51,22 +51,22 @@ impl Explain for NoCoordinatorError {
     }
 }
 
-/// Where the coordinator is, and as whom a worker connects to it.
+/// The endpoint of the coordinator, and the role as which a worker connects to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordinator {
-    /// As the catalog has it: it follows a coordinator that moves.
+    /// Its host by the catalog, which follows a coordinator that moves.
     pub host: String,
-    /// As above.
+    /// Its port.
     pub port: u16,
-    /// The database is called the same on all nodes.
+    /// The database, of the same name on all nodes.
     pub database: String,
     /// The role that owns the extension's tables.
     pub user: String,
 }
 
 impl Coordinator {
-    /// libpq's options, as Citus has them for its own connections: those of its setting, and those of the role over them.
-    /// Neither says where to, nor as whom. Of one name the last counts.
+    /// libpq's options, as Citus has them for its own connections: those of its setting, and those of the role over them, but
+    /// for the endpoint and the user. Of one name the last counts.
     pub fn options(self, of_all: Options, of_role: Options) -> Options {
         let ours = [
             ("host", self.host),
@@ -86,122 +86,112 @@ impl Coordinator {
     }
 }
 
-/// What is known of a node: its row in the catalog, and what it answered.
+/// A node: its row in the catalog, and its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ClusterNode {
     /// Its number in `pg_dist_node`.
     pub node_id: i32,
-    /// Where it is.
+    /// Its host.
     pub node_name: String,
-    /// As above.
+    /// Its port.
     pub node_port: i32,
-    /// Which group it is in; the coordinator in 0.
+    /// Its group; the coordinator is in 0.
     pub group_id: i32,
     /// True if Citus uses it.
     pub is_active: bool,
-    /// The version of the extension that it has; empty where it has none. None where it gave no answer.
+    /// Its version of the extension; empty where it has none. None where it gave no answer.
     pub version: Option<String>,
-    /// What it says of itself, in JSON.
+    /// Its report, in JSON.
     pub report: Option<String>,
-    /// Reason why it says nothing.
+    /// Reason why there is no report.
     pub error: Option<String>,
 }
 
-/// What a node says of itself.
+/// A node's report on itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ClusterReport {
-    /// Which datacenter and worker it issues as, where it does.
+    /// The datacenter that it issues as.
     pub datacenter_id: Option<i64>,
-    /// As above.
+    /// The worker that it issues as.
     pub worker_id: Option<i64>,
     /// Its layout.
     pub layout: String,
-    /// Whether it issues, or why not.
+    /// `ready`, or the reason why it does not issue.
     pub state: String,
     /// The registries that its ids come from; itself, where it uses none.
     pub identity: String,
     /// The timelines that they were seen on last.
-    #[serde(default)]
     pub timeline: Option<String>,
-    /// What it calls them; None where it is its own.
+    /// Their names there; None where it is its own.
     pub registry: Option<String>,
     /// The database whose own table its worker id is leased from, where no registry on another server leases it.
-    #[serde(default)]
     pub leased_from: Option<String>,
     /// The registry that gave no answer when it was asked last.
-    #[serde(default)]
     pub failure: Option<Failure>,
     /// A digest of the defaults by which the cluster's tables take ids.
-    #[serde(default)]
     pub defaults: Option<String>,
     /// A digest of its named generators.
-    #[serde(default)]
     pub generators: Option<String>,
     /// A digest of its roles' rights on restricted tags.
-    #[serde(default)]
     pub rights: Option<String>,
     /// A digest of the series that all nodes number in.
-    #[serde(default)]
     pub series: Option<String>,
 }
 
 /// A registry that gave a node no answer when it was asked last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Failure {
-    /// What the node calls it.
+    /// Its name there.
     pub server: String,
-    /// Time at which that was.
+    /// The time of that.
     pub at: Option<String>,
-    /// Why.
+    /// The reason.
     pub error: Option<String>,
 }
 
-/// What is shown of a node.
+/// A node as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The node.
     pub node: ClusterNode,
-    /// What it says of itself.
+    /// Its report.
     pub report: Option<ClusterReport>,
-    /// What is wrong with it.
+    /// Its problem.
     pub problem: Option<ClusterProblem>,
 }
 
-/// What is wrong with a node.
+/// A value of a node, and the other one of the node that it is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The node's.
+    pub its: String,
+    /// The node that it is compared with.
+    pub other: i32,
+    /// The value of that.
+    pub others: String,
+}
+
+/// The problem of a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterProblem {
     /// Citus does not use it.
     #[error("it is not active in pg_dist_node")]
     Inactive,
-    /// It did not say which version it has.
+    /// It did not tell its version.
     #[error("it cannot be asked: {0}")]
     Silent(String),
     /// It has no such extension.
     #[error("the extension snowflake_ids is not created there")]
     Missing,
-    /// It has another one.
-    #[error("it has version {its} of the extension, and node {other} {others}")]
-    Version {
-        /// What it has.
-        its: String,
-        /// The node that it is compared with.
-        other: i32,
-        /// What that has.
-        others: String,
-    },
-    /// It has the extension, and says nothing of itself.
+    /// It has another version.
+    #[error("it has version {} of the extension, and node {} {}", .0.its, .0.other, .0.others)]
+    Version(Difference),
+    /// It has the extension, and no report.
     #[error("it does not say how it fares: {0}")]
     Mute(String),
     /// Its ids would be made of other bits.
-    #[error("its layout is {its}, and that of node {other} {others}")]
-    Layout {
-        /// What it has.
-        its: String,
-        /// The node that it is compared with.
-        other: i32,
-        /// What that has.
-        others: String,
-    },
+    #[error("its layout is {}, and that of node {} {}", .0.its, .0.other, .0.others)]
+    Layout(Difference),
     /// It is a worker, and none leases it a worker id.
     #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
     Unregistered,
@@ -215,39 +205,18 @@ pub enum ClusterProblem {
     Stranger(String),
     /// It is a coordinator whose standby was promoted, and the nodes have seen that.
     #[error(
-        "it is on timeline {its}, and node {other} has seen timeline {others} of it: it is a former primary"
+        "it is on timeline {}, and node {} has seen timeline {} of it: it is a former primary", .0.its, .0.other, .0.others
     )]
-    Former {
-        /// Its timeline.
-        its: String,
-        /// The node that has seen a later one.
-        other: i32,
-        /// What that has seen.
-        others: String,
-    },
+    Former(Difference),
     /// The registry may be two: a former primary that nobody has stopped, and the one that was promoted.
     #[error(
-        "its registry was on timeline {its} when it last asked, and on timeline {others} for node {other}: it asks a former \
-         primary, or has not asked since"
+        "its registry was on timeline {} when it last asked, and on timeline {} for node {}: it asks a former primary, or has \
+         not asked since", .0.its, .0.others, .0.other
     )]
-    Timeline {
-        /// What it has seen.
-        its: String,
-        /// The node that it is compared with.
-        other: i32,
-        /// What that has seen.
-        others: String,
-    },
-    /// The registry gives it nothing, and it goes on with what it has.
-    #[error("registry \"{server}\" failed when it asked last, at {at}: {error}")]
-    Failing {
-        /// What it calls the registry.
-        server: String,
-        /// Time at which it asked.
-        at: String,
-        /// Why.
-        error: String,
-    },
+    Timeline(Difference),
+    /// The registry gives it nothing, and it goes on with the ids that it has.
+    #[error("registry \"{0}\" failed when it asked last, at {1}: {2}")]
+    Failing(String, String, String),
     /// Defaults may name generators that it has not.
     #[error("its named generators are not those of node {0}")]
     Generators(i32),
@@ -263,14 +232,9 @@ pub enum ClusterProblem {
     /// It issues nothing yet.
     #[error("it has no worker id: {0}")]
     Without(String),
-    /// Both would give the same ids.
-    #[error("its worker id {worker_id} is that of node {other}, too")]
-    Shared {
-        /// The worker id.
-        worker_id: i64,
-        /// The other node.
-        other: i32,
-    },
+    /// It has the worker id of another node, and both would give the same ids.
+    #[error("its worker id {0} is that of node {1}, too")]
+    Shared(i64, i32),
 }
 
 impl ClusterProblem {
@@ -280,11 +244,9 @@ impl ClusterProblem {
             Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
             Self::Silent(_) => "look whether it runs, and at pg_hba.conf there and citus.node_conninfo here",
             Self::Missing => "CALL snowflake_ids.use_citus(), which creates it, and attach its columns again",
-            Self::Version { .. } => {
-                "install one version on all nodes, and ALTER EXTENSION snowflake_ids UPDATE"
-            }
+            Self::Version(_) => "install one version on all nodes, and ALTER EXTENSION snowflake_ids UPDATE",
             Self::Mute(_) => "load snowflake_ids via shared_preload_libraries there, and restart that server",
-            Self::Layout { .. } => "set snowflake_ids.layout to the same on all nodes before they give ids",
+            Self::Layout(_) => "set snowflake_ids.layout to the same on all nodes before they give ids",
             Self::Unregistered => "CALL snowflake_ids.use_citus()",
             Self::Elsewhere(_) => {
                 "snowflake_ids.use_local_registry() in that database, or a registry outside of both clusters"
@@ -292,9 +254,9 @@ impl ClusterProblem {
             Self::Stranger(_) => {
                 "stop inserts, snowflake_ids.use_local_registry() there, and CALL snowflake_ids.use_citus()"
             }
-            Self::Former { .. } => "stop it, and connect to the coordinator that was promoted",
-            Self::Timeline { .. } => "CALL snowflake_ids.use_citus(), and stop the former primary if it runs",
-            Self::Failing { .. } => {
+            Self::Former(_) => "stop it, and connect to the coordinator that was promoted",
+            Self::Timeline(_) => "CALL snowflake_ids.use_citus(), and stop the former primary if it runs",
+            Self::Failing(..) => {
                 "mend the connection from that node, by citus.node_conninfo or its foreign server"
             }
             Self::Generators(_) => {
@@ -308,18 +270,18 @@ impl ClusterProblem {
             }
             Self::Defaults(_) => "attach the columns again, from the coordinator",
             Self::Without(_) => "snowflake_ids.status there says why",
-            Self::Shared { .. } => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
+            Self::Shared(..) => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
         }
     }
 
     /// Returns whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_) | Self::Shared { .. } | Self::Elsewhere(_) | Self::Failing { .. })
+        matches!(self, Self::Without(_) | Self::Shared(..) | Self::Elsewhere(_) | Self::Failing(..))
     }
 }
 
-/// Returns what is wrong with each of the nodes of a cluster, compared with its coordinator; where that says nothing,
-/// with the first that uses a registry.
+/// Returns the nodes of a cluster with their problems, compared with the coordinator; where that has no report, with the first
+/// that uses a registry.
 pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     let read = |node: ClusterNode| {
         let report = node.report.as_deref().map(serde_json::from_str::<ClusterReport>);
@@ -349,7 +311,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
                 compared.or_else(|| Some(problem.clone()))
             }
             // They have seen the coordinator that was promoted.
-            Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline { .. })),
+            Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline(_))),
             None => compared,
         };
         let problem = compared.or_else(|| {
@@ -357,14 +319,14 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
             let worker_id = report.worker_id?;
             let all = issuers.get(&(report.datacenter_id, worker_id))?;
             let other = *all.iter().find(|other| **other != node.node_id)?;
-            Some(ClusterProblem::Shared { worker_id, other })
+            Some(ClusterProblem::Shared(worker_id, other))
         });
         Judged { node, report, problem }
     };
     nodes.into_iter().map(judged).collect()
 }
 
-/// Returns whether the coordinator is a former primary, by what nodes have seen of it.
+/// The problem of a coordinator that is a former primary, by the timelines that nodes have seen.
 fn former<'n>(
     coordinator: &ClusterReport,
     nodes: impl Iterator<Item = (&'n ClusterNode, &'n ClusterReport)>,
@@ -375,7 +337,11 @@ fn former<'n>(
     let seen = nodes.filter(|(_, report)| report.identity == coordinator.identity);
     let (other, latest) =
         seen.filter_map(|(node, report)| Some((node.node_id, number(report)?))).max_by_key(|seen| seen.1)?;
-    (latest > its).then(|| ClusterProblem::Former { its: its.to_string(), other, others: latest.to_string() })
+    (latest > its).then(|| ClusterProblem::Former(difference(&its, other, &latest)))
+}
+
+fn difference(its: &impl ToString, other: i32, others: &impl ToString) -> Difference {
+    Difference { its: its.to_string(), other, others: others.to_string() }
 }
 
 fn problem(
@@ -394,17 +360,12 @@ fn problem(
     if let Some((ClusterNode { node_id, version: Some(others), .. }, _)) = other
         && others != version
     {
-        return Some(ClusterProblem::Version {
-            its: version.clone(),
-            other: *node_id,
-            others: others.clone(),
-        });
+        return Some(ClusterProblem::Version(difference(version, *node_id, others)));
     }
     let Some(report) = report else { return Some(ClusterProblem::Mute(error())) };
     if let Some((ClusterNode { node_id, .. }, meant)) = other {
         if report.layout != meant.layout {
-            let (its, others) = (report.layout.clone(), meant.layout.clone());
-            return Some(ClusterProblem::Layout { its, other: *node_id, others });
+            return Some(ClusterProblem::Layout(difference(&report.layout, *node_id, &meant.layout)));
         }
         if report.identity != meant.identity && (report.registry.is_some() || node.group_id == 0) {
             let named = report.registry.as_ref().map_or("itself".to_owned(), |name| format!("\"{name}\""));
@@ -414,19 +375,15 @@ fn problem(
             && report.identity == meant.identity
             && its != others
         {
-            return Some(ClusterProblem::Timeline {
-                its: its.clone(),
-                other: *node_id,
-                others: others.clone(),
-            });
+            return Some(ClusterProblem::Timeline(difference(its, *node_id, others)));
         }
     }
     if report.registry.is_none() && node.group_id != 0 {
         return Some(ClusterProblem::Unregistered);
     }
     if let Some(Failure { server, at, error }) = report.failure.clone() {
-        let or_not = |text: Option<String>| text.unwrap_or_else(|| "a time that is not known".to_owned());
-        return Some(ClusterProblem::Failing { server, at: or_not(at), error: error.unwrap_or_default() });
+        let at = at.unwrap_or_else(|| "a time that is not known".to_owned());
+        return Some(ClusterProblem::Failing(server, at, error.unwrap_or_default()));
     }
     if let Some(database) = report.leased_from.clone().filter(|_| report.registry.is_some()) {
         return Some(ClusterProblem::Elsewhere(database));
@@ -435,17 +392,15 @@ fn problem(
         let differ = |its: &Option<String>, others: &Option<String>| {
             its.is_some() && others.is_some() && its != others
         };
-        if differ(&report.generators, &meant.generators) {
-            return Some(ClusterProblem::Generators(*node_id));
-        }
-        if differ(&report.rights, &meant.rights) {
-            return Some(ClusterProblem::Rights(*node_id));
-        }
-        if differ(&report.series, &meant.series) {
-            return Some(ClusterProblem::Series(*node_id));
-        }
-        if differ(&report.defaults, &meant.defaults) {
-            return Some(ClusterProblem::Defaults(*node_id));
+        let compared = [
+            (&report.generators, &meant.generators, ClusterProblem::Generators(*node_id)),
+            (&report.rights, &meant.rights, ClusterProblem::Rights(*node_id)),
+            (&report.series, &meant.series, ClusterProblem::Series(*node_id)),
+            (&report.defaults, &meant.defaults, ClusterProblem::Defaults(*node_id)),
+        ];
+        let found = compared.into_iter().find(|(its, others, _)| differ(its, others));
+        if let Some((_, _, problem)) = found {
+            return Some(problem);
         }
     }
     // A server that was not asked for ids since its start is well.

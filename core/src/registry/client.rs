@@ -1,11 +1,11 @@
-//! Sending requests to registries that are other servers: which of a server's hosts is asked, which connection is kept, and
-//! which response is believed.
+//! Requests to registries on other servers: the choice of the host, connections that stay open, and the check that the
+//! registry that is meant has responded.
 
 use crate::guard::{Guard, holds};
 use crate::registry::error::{ConnectionError, RegistryError};
 use crate::registry::hosts;
-use crate::registry::link::{RegistryLink, RegistryNotes, Site};
-use crate::registry::wire::{self, Request, RequestBody, Response, ResponseBody};
+use crate::registry::link::{Registry, RegistryLink, RegistryNotes, Site};
+use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, ResponseBody};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -15,65 +15,63 @@ const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 /// libpq's options for a registry.
 pub type Options = Vec<(String, String)>;
 
-/// What is sent over a connection.
+/// A statement that is sent over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statement {
+pub enum RemoteStatement {
     /// A request of workers.
     Serve,
     /// A request of administrators.
     TakeOver,
-    /// What a hand-over begins with: it is of several requests, and all of it is done or nothing.
+    /// The begin of a hand-over: several requests, of which all or none are done.
     Begin,
-    /// What ends it there should this process be gone, whose rows stay locked else.
+    /// The time limits of that transaction: its rows would stay locked should this process be gone.
     Bounds,
-    /// Makes it durable.
+    /// Its end.
     Commit,
 }
 
 /// The servers of registries, and connections to them.
 pub trait Network: Clone {
-    /// A connection that stays open for the next request. To drop it is to close it.
+    /// A connection, which is closed when it is dropped.
     type Connection;
-    /// What is noted of one registry.
+    /// The notes on one registry.
     type Notes: RegistryNotes;
 
     /// A clock that only goes forward.
     fn uptime(&self) -> Duration;
-    /// libpq's options for a foreign server.
-    ///
-    /// # Errors
-    /// [`RegistryError::NoServer`].
+    /// libpq's options for a foreign server; else [`RegistryError::NoServer`].
     fn options(&self, server: &str) -> Result<Options, RegistryError>;
     /// Connects to a host, within this time.
     fn open(&self, host: &Options, limit: Duration) -> Result<Self::Connection, ConnectionError>;
     /// Returns whether nothing is known against a connection.
     fn is_good(&self, connection: &mut Self::Connection) -> bool;
-    /// Runs a statement with one argument, and gives its result.
+    /// Runs a statement with one argument, and returns its result.
     fn run(
         &self,
         connection: &mut Self::Connection,
-        statement: Statement,
+        statement: RemoteStatement,
         argument: &str,
         limit: Duration,
     ) -> Result<String, ConnectionError>;
-    /// Returns what is known of a registry.
+    /// Returns the notes on a registry.
     fn notes(&self, site: &Site) -> Self::Notes;
-    /// Tells the log.
+    /// Writes to the log.
     fn log(&self, text: &str);
 }
 
-/// What keeps a process connected to registries.
+/// A process's connections to registries.
 pub struct RegistryClient<N: Network> {
     network: N,
-    lines: Vec<KeptConnection<N::Connection>>,
-    /// Which of the hosts of each server to try first.
+    kept: Vec<KeptConnection<N::Connection>>,
+    /// The host of each server to try first.
     first_hosts: HashMap<String, usize>,
 }
 
-/// A request as it is sent.
-struct Message {
-    statement: Statement,
+/// A request as it is sent, and the registry that it is meant for.
+struct Message<'a> {
+    statement: RemoteStatement,
     text: String,
+    seen: Option<&'a RegistryName>,
 }
 
 /// A connection that stays open for the next request.
@@ -81,7 +79,7 @@ struct KeptConnection<C> {
     server: String,
     options: Options,
     connection: C,
-    /// Which of the hosts this is.
+    /// Its place among the server's hosts.
     host: usize,
 }
 
@@ -89,15 +87,22 @@ impl<N: Network> RegistryLink for RegistryClient<N> {
     fn ask(&mut self, site: &Site, ask: RequestBody, limit: Duration) -> Result<Response, RegistryError> {
         self.notes(site).asked();
         let started = self.network.uptime();
-        let options = self.network.options(&site.server);
-        let answer =
-            options.and_then(|options| self.ask_at(&site.server, &options, Some(&site.seen), ask, limit));
+        let answer = self.ask_server(&site.server, Some(&site.seen), ask, limit);
         self.note(site, answer.as_ref().err(), self.network.uptime().saturating_sub(started));
         answer
     }
 
     fn notes(&self, site: &Site) -> impl RegistryNotes {
         self.network.notes(site)
+    }
+}
+
+/// One of the registries, whose responses are waited for so long.
+pub struct RemoteRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Site, pub Duration);
+
+impl<N: Network> Registry for RemoteRegistry<'_, N> {
+    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
+        RegistryLink::ask(self.0, self.1, ask, self.2)
     }
 }
 
@@ -110,14 +115,14 @@ impl<N: Network + Default> Default for RegistryClient<N> {
 impl<N: Network> RegistryClient<N> {
     /// One that is connected to none yet.
     pub fn new(network: N) -> Self {
-        Self { network, lines: Vec::new(), first_hosts: HashMap::new() }
+        Self { network, kept: Vec::new(), first_hosts: HashMap::new() }
     }
 
-    /// Notes how a request went. The log gets what is wrong once; the view of registries shows the rest.
+    /// Notes the outcome of a request. A fault is logged once; the view of registries shows the rest.
     fn note(&self, site: &Site, error: Option<&RegistryError>, took: Duration) {
         let notes = self.network.notes(site);
         match error {
-            // That says nothing of the registry.
+            // It says nothing of the registry.
             Some(RegistryError::Failed(ConnectionError::GivenUp)) => notes.given_up(),
             Some(error) if !error.is_of_tag() => {
                 let complaint = error.complaint();
@@ -131,25 +136,35 @@ impl<N: Network> RegistryClient<N> {
         }
     }
 
-    /// Sends a request to the registry with these options; `seen` says which one is meant.
-    pub fn ask_at(
+    /// Sends a request to the registry of a foreign server: to `seen`, if that is given. Nothing is noted. After an error the
+    /// request may have been served all the same.
+    pub fn ask_server(
         &mut self,
         server: &str,
-        options: &Options,
-        seen: Option<&wire::Registry>,
+        seen: Option<&RegistryName>,
         ask: RequestBody,
         limit: Duration,
     ) -> Result<Response, RegistryError> {
-        let message = Message::new(seen, ask, limit)?;
+        let options = self.network.options(server)?;
+        self.ask_hosts(server, &options, &Message::new(seen, ask, limit)?, limit)
+    }
+
+    fn ask_hosts(
+        &mut self,
+        server: &str,
+        options: &Options,
+        message: &Message<'_>,
+        limit: Duration,
+    ) -> Result<Response, RegistryError> {
         let deadline = self.network.uptime() + limit;
         let hosts = hosts::each(options);
         // A host that is not the registry any more, or not its primary, is passed over.
-        let mut answer = self.ask_host(server, options, &hosts, seen, &message, deadline);
+        let mut answer = self.ask_host(server, options, &hosts, message, deadline);
         for _ in 1..hosts.len() {
             if !answer.as_ref().err().is_some_and(RegistryError::is_of_host) {
                 break;
             }
-            answer = self.ask_host(server, options, &hosts, seen, &message, deadline);
+            answer = self.ask_host(server, options, &hosts, message, deadline);
         }
         answer
     }
@@ -158,48 +173,48 @@ impl<N: Network> RegistryClient<N> {
     pub fn begin(
         &mut self,
         site: &Site,
-        options: &Options,
         of: usize,
         limit: Duration,
-    ) -> Result<Block<N>, RegistryError> {
+    ) -> Result<RegistryTransaction<N>, RegistryError> {
+        let options = self.network.options(&site.server)?;
         // Comes to a host that is the registry.
-        self.ask_at(&site.server, options, Some(&site.seen), RequestBody::Introduce, limit)?;
-        let lost =
-            || RegistryError::Failed(ConnectionError::Lost("it was closed by the registry".to_owned()));
-        let line = self.take(&site.server, options).ok_or_else(lost)?;
+        let introduce = Message::new(Some(&site.seen), RequestBody::Introduce, limit)?;
+        self.ask_hosts(&site.server, &options, &introduce, limit)?;
+        let lost = || ConnectionError::Lost("it was closed by the registry".to_owned());
+        let kept = self.take(&site.server, &options).ok_or_else(lost)?;
         let pause = limit.saturating_mul(u32::try_from(of).unwrap_or(u32::MAX)).min(wire::MAX_TIMEOUT * 4);
         let bounds = serde_json::json!({ "statement": limit.as_millis().to_string(), "pause": pause.as_millis().to_string() });
-        let mut block = Block { network: self.network.clone(), line, seen: site.seen.clone(), limit };
-        block.run(Statement::Begin, "")?;
-        block.run(Statement::Bounds, &bounds.to_string())?;
-        Ok(block)
+        let network = self.network.clone();
+        let mut begun = RegistryTransaction { network, kept, seen: site.seen.clone(), limit };
+        begun.run(RemoteStatement::Begin, "")?;
+        begun.run(RemoteStatement::Bounds, &bounds.to_string())?;
+        Ok(begun)
     }
 
-    /// Asks the host that answered last, or the next one that can be connected to.
+    /// Asks the host that responded last, or the next one that can be connected to.
     fn ask_host(
         &mut self,
         server: &str,
         options: &Options,
         hosts: &[Options],
-        seen: Option<&wire::Registry>,
-        message: &Message,
+        message: &Message<'_>,
         deadline: Duration,
     ) -> Result<Response, RegistryError> {
-        let first = self.first_hosts.get(server).copied().unwrap_or(0);
         // Taken out: one that fails is not kept.
-        let mut line = if let Some(line) = self.take(server, options) {
-            line
+        let mut kept = if let Some(kept) = self.take(server, options) {
+            kept
         } else {
+            let first = self.first_hosts.get(server).copied().unwrap_or(0);
             let (connection, host) = self.connect(hosts, first, deadline)?;
             KeptConnection { server: server.to_owned(), options: options.clone(), connection, host }
         };
         let limit = deadline.saturating_sub(self.network.uptime());
-        let answer = line.ask(&self.network, message, limit).and_then(|answer| as_meant(answer, seen));
+        let answer = kept.ask(&self.network, message, limit);
         let good = answer.as_ref().err().is_none_or(|error| !error.is_of_host());
-        self.first_hosts.insert(server.to_owned(), if good { line.host } else { line.host + 1 });
-        // What a connection has not answered in time it may answer later, as if it were to the next request.
+        self.first_hosts.insert(server.to_owned(), if good { kept.host } else { kept.host + 1 });
+        // A response that did not come in time may come later, as if it were to the next request.
         if good || !holds(Guard::LateResponses) {
-            self.lines.push(line);
+            self.kept.push(kept);
         }
         answer
     }
@@ -210,7 +225,7 @@ impl<N: Network> RegistryClient<N> {
         hosts: &[Options],
         first: usize,
         deadline: Duration,
-    ) -> Result<(N::Connection, usize), RegistryError> {
+    ) -> Result<(N::Connection, usize), ConnectionError> {
         let mut failure = ConnectionError::Unreachable("no host is given".to_owned());
         for step in 0..hosts.len() {
             let host = (first + step) % hosts.len();
@@ -221,87 +236,73 @@ impl<N: Network> RegistryClient<N> {
                 Err(failed) => failure = failed,
             }
         }
-        Err(RegistryError::Failed(failure))
+        Err(failure)
     }
 
-    /// The open connection to a server, if it is still good and what is wanted.
+    /// Takes the open connection to a server, if it is still good and has these options.
     fn take(&mut self, server: &str, options: &Options) -> Option<KeptConnection<N::Connection>> {
-        let place = self.lines.iter().position(|line| line.server == server)?;
-        let mut line = self.lines.swap_remove(place);
-        (line.options == *options && self.network.is_good(&mut line.connection)).then_some(line)
+        let place = self.kept.iter().position(|kept| kept.server == server)?;
+        let mut kept = self.kept.swap_remove(place);
+        (kept.options == *options && self.network.is_good(&mut kept.connection)).then_some(kept)
     }
 }
 
-/// An answer of the registry that is meant.
-fn as_meant(answer: Response, seen: Option<&wire::Registry>) -> Result<Response, RegistryError> {
-    match seen.map(|seen| answer.registry.check(seen)) {
-        Some(Err(stranger)) => Err(RegistryError::Stranger(stranger)),
-        _ => Ok(answer),
-    }
-}
-
-impl Message {
-    fn new(seen: Option<&wire::Registry>, ask: RequestBody, limit: Duration) -> Result<Self, RegistryError> {
+impl<'a> Message<'a> {
+    fn new(seen: Option<&'a RegistryName>, ask: RequestBody, limit: Duration) -> Result<Self, RegistryError> {
         // One whose row is locked must not hold the others up for long.
         let is_short = matches!(ask, RequestBody::Reserve(_));
         let timeout = if is_short { TAG_TIMEOUT } else { limit }.min(limit / 4);
         let timeout = timeout.min(wire::MAX_TIMEOUT);
-        let statement = if ask.takes_over() { Statement::TakeOver } else { Statement::Serve };
+        let statement = if ask.takes_over() { RemoteStatement::TakeOver } else { RemoteStatement::Serve };
         let request = Request { version: wire::VERSION, registry: seen.cloned(), timeout, ask };
         let text = request.to_text().map_err(|error| RegistryError::Garbled(error.to_string()))?;
-        Ok(Self { statement, text })
+        Ok(Self { statement, text, seen })
     }
 }
 
 impl<C> KeptConnection<C> {
+    /// Sends a request, and returns the response of the registry that is meant.
     fn ask<N: Network<Connection = C>>(
         &mut self,
         network: &N,
-        message: &Message,
+        message: &Message<'_>,
         limit: Duration,
     ) -> Result<Response, RegistryError> {
-        let Message { statement, text } = message;
-        let told =
-            network.run(&mut self.connection, *statement, text, limit).map_err(RegistryError::Failed)?;
-        let answer = Response::accept(&told).map_err(RegistryError::Garbled)?;
-        match answer.said {
-            ResponseBody::Stranger(stranger) => Err(RegistryError::Stranger(stranger)),
-            ResponseBody::Version(version) => Err(RegistryError::Version(version)),
-            _ => Ok(answer),
+        let said = network.run(&mut self.connection, message.statement, &message.text, limit)?;
+        let answer = Response::accept(&said).map_err(RegistryError::Garbled)?;
+        match (&answer.said, message.seen) {
+            (ResponseBody::Stranger(stranger), _) => Err((*stranger).into()),
+            (ResponseBody::Version(version), _) => Err(RegistryError::Version(*version)),
+            (_, Some(seen)) => Ok(answer.registry.check(seen).map(|()| answer)?),
+            (_, None) => Ok(answer),
         }
     }
 }
 
 /// A transaction at a registry. Unless it is committed it ends with this, by which its connection is closed.
-pub struct Block<N: Network> {
+pub struct RegistryTransaction<N: Network> {
     network: N,
-    line: KeptConnection<N::Connection>,
-    seen: wire::Registry,
+    kept: KeptConnection<N::Connection>,
+    seen: RegistryName,
     limit: Duration,
 }
 
-impl<N: Network> Block<N> {
-    /// Asks within the transaction: what is answered is not durable yet.
-    ///
-    /// # Errors
-    /// [`RegistryError`]; the transaction is of no use then.
-    pub fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
+/// A response is not durable until the commit; after an error the transaction is of no use.
+impl<N: Network> Registry for RegistryTransaction<N> {
+    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let message = Message::new(Some(&self.seen), ask, self.limit)?;
-        let answer = self.line.ask(&self.network, &message, self.limit)?;
-        as_meant(answer, Some(&self.seen))
+        self.kept.ask(&self.network, &message, self.limit)
+    }
+}
+
+impl<N: Network> RegistryTransaction<N> {
+    /// Makes it durable. After an error it may be durable all the same.
+    pub fn commit(mut self) -> Result<(), ConnectionError> {
+        self.run(RemoteStatement::Commit, "")
     }
 
-    /// Makes it durable.
-    ///
-    /// # Errors
-    /// [`RegistryError`]; whether it is durable is not known then.
-    pub fn commit(mut self) -> Result<(), RegistryError> {
-        self.run(Statement::Commit, "")
-    }
-
-    /// Has a statement run whose result is of no interest.
-    fn run(&mut self, statement: Statement, argument: &str) -> Result<(), RegistryError> {
-        let done = self.network.run(&mut self.line.connection, statement, argument, self.limit);
-        done.map(drop).map_err(RegistryError::Failed)
+    /// Runs a statement whose result is of no interest.
+    fn run(&mut self, statement: RemoteStatement, argument: &str) -> Result<(), ConnectionError> {
+        self.network.run(&mut self.kept.connection, statement, argument, self.limit).map(drop)
     }
 }

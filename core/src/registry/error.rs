@@ -2,7 +2,10 @@
 
 use crate::clock::{human, micros};
 use crate::error::{Explain, Kind};
+use crate::registry::lease::Skew;
 use crate::registry::wire::{self, Stranger};
+use crate::sequence::reservation::Unfit;
+use crate::server::form::RELEASE;
 use std::fmt;
 use std::time::Duration;
 
@@ -25,63 +28,121 @@ impl Explain for Unregistered {
     }
 }
 
+/// An SQL error, of this server or of another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SqlError {
+    /// The SQLSTATE.
+    pub code: [u8; 5],
+    /// The message.
+    pub message: String,
+    /// DETAIL.
+    pub detail: Option<String>,
+    /// HINT.
+    pub hint: Option<String>,
+}
+
+impl SqlError {
+    /// One with a SQLSTATE and a message.
+    pub fn new(code: [u8; 5], message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), detail: None, hint: None }
+    }
+
+    /// The SQLSTATE, packed as the server has it.
+    pub fn sqlstate(&self) -> i32 {
+        let packed = self.code.iter().rev().map(|letter| i32::from(letter.wrapping_sub(b'0') & 0x3f));
+        packed.fold(0, |packed, letter| packed << 6 | letter)
+    }
+
+    /// Returns whether another attempt may succeed at once: rows were locked.
+    fn is_conflict(&self) -> bool {
+        [b"55P03", b"40001", b"40P01"].contains(&&self.code)
+    }
+}
+
 /// Reason why a statement on another server has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// There is no connection; libpq's words.
+    /// There is no connection: libpq's words.
+    #[error("it cannot be reached: {0}")]
     Unreachable(String),
-    /// The name of the host has no address; why not.
+    /// The name of the host has no address.
+    #[error("it cannot be reached: {0}")]
     NoAddress(String),
     /// The server lets nobody in who connects so: its SQLSTATE, and libpq's words.
+    #[error("it cannot be reached: {1}")]
     Rejected([u8; 5], String),
     /// No response came within this time. The connection is given up.
+    #[error("it gave no answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
     Silent(Duration),
     /// There was none yet when others could not wait any longer for this process. The connection is given up.
+    #[error("it has not answered yet, and is asked again")]
     GivenUp,
-    /// The connection broke while the server was asked: whether it did what it was asked is not known.
+    /// The connection broke while the server was asked: the request may have been served.
+    #[error("the connection broke: {0}")]
     Lost(String),
-    /// The response is longer than what is read. The connection is given up.
+    /// The response is too long. The connection is given up.
+    #[error("its answer is longer than the {} bytes that are read", wire::MAX_BYTES)]
     TooLong,
-    /// An SQL error, and nothing was done. The connection stays good.
-    Refused {
-        /// The SQLSTATE.
-        code: [u8; 5],
-        /// The message.
-        message: String,
-        /// What the server adds to it.
-        detail: Option<String>,
-        /// What it advises.
-        hint: Option<String>,
-    },
+    /// An SQL error: nothing was done, and the connection stays good.
+    #[error("it gives SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
+    Refused(SqlError),
 }
 
-/// Reason why there is no response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Reason why a registry gives no response, or cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// The connection, or the statement, failed.
-    Failed(ConnectionError),
-    /// The foreign server, or its user mapping, is not there or not usable.
-    NoServer(String),
+    #[error(transparent)]
+    Failed(#[from] ConnectionError),
+    /// Its transaction in this database failed.
+    #[error("{}", .0.message)]
+    Here(SqlError),
+    /// The foreign server, or its user mapping, is missing or not usable.
+    #[error("{}", .0.message)]
+    NoServer(SqlError),
     /// It is not the registry that is meant.
-    Stranger(Stranger),
-    /// It has another version of the extension.
+    #[error(transparent)]
+    Stranger(#[from] Stranger),
+    /// It speaks another version of the protocol.
+    #[error("it speaks version {0} of the protocol, not {version}", version = wire::VERSION)]
     Version(u32),
     /// Its clock differs from this server's by so much.
+    #[error("the clocks of this server and its registry differ by {}", human(*.0))]
     Clocks(Duration),
-    /// What it says makes no sense.
+    /// Its response makes no sense.
+    #[error("its answer makes no sense: {0}")]
     Garbled(String),
-    /// It was not asked: it has given no response just before.
-    Before(String),
+    /// It was not asked, as it has just failed.
+    #[error("it has given no answer just before")]
+    Before,
+    /// It has this version of the extension.
+    #[error("it has another version of the extension")]
+    Release(String),
+    /// The foreign server leads back to this database.
+    #[error("it is this very database")]
+    Itself,
+    /// Two foreign servers lead to it. The shell words this error.
+    #[error("it is the same as another one")]
+    Same,
+    /// Its clock is too far from this server's.
+    #[error(transparent)]
+    Skew(Skew),
+    /// The server leases its worker id from another one, for this database.
+    #[error("this server leases its worker id from another one, for database \"{0}\"")]
+    Elsewhere(String),
+    /// The row of this tag there must not be used.
+    #[error("segment tag \"{0}\" there is not fit")]
+    Unfit(String, Unfit),
 }
 
-/// What is wrong with a registry.
+/// A fault of a registry, as it is noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// What it is.
+    /// The fault.
     pub why: String,
-    /// The same for users that are not to know that: it may tell where the registry is, or name a tag.
+    /// The same for users that must not know where the registry is, nor names of tags.
     pub briefly: Option<String>,
-    /// What to do about it.
+    /// The way out.
     pub hint: String,
 }
 
@@ -93,8 +154,13 @@ impl Complaint {
 }
 
 impl ConnectionError {
-    /// Why there is no connection, by libpq's lines about it. With each error of a server they have its SQLSTATE, and where in its
-    /// source it was raised, as libpq is asked to tell: only so does it give the former.
+    /// Returns whether there is no connection, or none any more: libpq's words tell where the server is.
+    fn is_of_connecting(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::NoAddress(_) | Self::Rejected(..))
+    }
+
+    /// Reads libpq's lines about a connection that failed. With each error of a server they have its SQLSTATE and, as libpq
+    /// tells that only together with it, the place in its source.
     pub fn of_connecting(lines: &str) -> Self {
         let is_place = |line: &&str| {
             let number = line.rsplit_once(".c:").map_or("", |(_, number)| number);
@@ -131,113 +197,91 @@ impl RegistryError {
         Self::Garbled("it answers another question".to_owned())
     }
 
+    fn refused(&self) -> Option<&SqlError> {
+        match self {
+            Self::Failed(ConnectionError::Refused(error)) | Self::Here(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns whether another attempt may succeed at once: rows were locked.
     pub fn is_conflict(&self) -> bool {
-        const CONFLICTS: [&[u8; 5]; 3] = [b"55P03", b"40001", b"40P01"];
-        matches!(self, Self::Failed(ConnectionError::Refused { code, .. }) if CONFLICTS.contains(&code))
+        self.refused().is_some_and(SqlError::is_conflict)
     }
 
-    /// Returns whether it is one tag that cannot be served: the statement failed, and not for what the registry is.
+    /// Returns whether one tag cannot be served: the statement failed, and not for what the registry is.
     pub fn is_of_tag(&self) -> bool {
         const OF_REGISTRY: [&[u8]; 9] = [b"08", b"25", b"28", b"3D", b"3F", b"42", b"53", b"55", b"57"];
-        match self {
-            Self::Failed(ConnectionError::Refused { code, .. }) => {
-                self.is_conflict() || !OF_REGISTRY.iter().any(|class| code.starts_with(class))
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns whether nothing was done there for certain: it was not reached, or has rolled back.
-    pub fn is_undone(&self) -> bool {
-        match self {
-            Self::Failed(
-                ConnectionError::Unreachable(_)
-                | ConnectionError::NoAddress(_)
-                | ConnectionError::Rejected(..)
-                | ConnectionError::Refused { .. },
-            )
-            | Self::NoServer(_)
-            | Self::Before(_) => true,
-            Self::Failed(_) | Self::Stranger(_) | Self::Version(_) | Self::Clocks(_) | Self::Garbled(_) => {
-                false
-            }
-        }
+        let is_of_tag = |error: &SqlError| {
+            error.is_conflict() || !OF_REGISTRY.iter().any(|class| error.code.starts_with(class))
+        };
+        self.refused().is_some_and(is_of_tag)
     }
 
     /// The SQLSTATE of an SQL error, packed as the server has it.
     pub fn sqlstate(&self) -> Option<i32> {
-        match self {
-            Self::Failed(ConnectionError::Refused { code, .. }) => {
-                let packed = code.iter().rev().map(|letter| i32::from(letter.wrapping_sub(b'0') & 0x3f));
-                Some(packed.fold(0, |packed, letter| packed << 6 | letter))
-            }
-            _ => None,
-        }
+        self.refused().map(SqlError::sqlstate)
     }
 
     /// Returns whether another host of the same server may do better.
     pub fn is_of_host(&self) -> bool {
         match self {
-            Self::Failed(ConnectionError::Refused { code, .. }) => code == b"25006",
-            Self::Failed(_) | Self::Stranger(_) => true,
-            _ => false,
+            Self::Failed(ConnectionError::Refused(error)) => &error.code == b"25006",
+            other => matches!(other, Self::Failed(_) | Self::Stranger(_)),
         }
     }
 
-    /// The same for every user: libpq's words tell where the registry is, and its own come from there.
+    /// The message for users that must not know where the registry is.
     pub fn briefly(&self) -> String {
         match self {
             Self::Failed(ConnectionError::Lost(_)) => "the connection broke".to_owned(),
-            other if other.is_private() => "it cannot be reached".to_owned(),
+            Self::Failed(error) if error.is_of_connecting() => "it cannot be reached".to_owned(),
             other => other.to_string(),
         }
     }
 
-    fn is_private(&self) -> bool {
-        matches!(
-            self,
-            Self::Failed(
-                ConnectionError::Unreachable(_)
-                    | ConnectionError::NoAddress(_)
-                    | ConnectionError::Rejected(..)
-                    | ConnectionError::Lost(_)
-            )
-        )
-    }
-
     /// Returns what is noted of it.
     pub fn complaint(&self) -> Complaint {
-        let (why, briefly) = (self.to_string(), self.is_private().then(|| self.briefly()));
-        Complaint { why, briefly, hint: self.hint().to_owned() }
+        let (why, briefly) = (self.to_string(), self.briefly());
+        Complaint { briefly: Some(briefly).filter(|briefly| *briefly != why), why, hint: self.hint() }
     }
 
     /// Returns what the caller that needs the response now can do about it.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Failed(ConnectionError::Refused { code, .. }) => match code {
+            Self::Failed(ConnectionError::Refused(SqlError { code, .. }))
+            | Self::NoServer(SqlError { code, .. }) => match code {
                 b"42501" => Kind::Denied,
                 b"25006" => Kind::ReadOnly,
+                b"42704" if matches!(self, Self::NoServer(_)) => Kind::Undefined,
                 _ => Kind::NotReady,
             },
             Self::Failed(_) => Kind::Unreachable,
+            Self::Itself => Kind::BadArgument,
             _ => Kind::NotReady,
         }
     }
 
-    /// Returns what the registry adds to it; empty where nothing.
-    pub fn detail(&self) -> &str {
+    /// Returns the figures; empty where there are none.
+    pub fn detail(&self) -> String {
         match self {
-            Self::Failed(ConnectionError::Refused { detail, .. }) => detail.as_deref().unwrap_or_default(),
-            _ => "",
+            Self::Failed(ConnectionError::Refused(error)) | Self::NoServer(error) => {
+                error.detail.clone().unwrap_or_default()
+            }
+            Self::Release(version) => format!("It has {version}, and this server {RELEASE}."),
+            Self::Itself => "The foreign server leads back here.".to_owned(),
+            Self::Skew(skew) => skew.detail().unwrap_or_default(),
+            Self::Elsewhere(_) => "Two registries could lease the same worker id to two servers.".to_owned(),
+            Self::Unfit(_, unfit) => unfit.detail(),
+            _ => String::new(),
         }
     }
 
-    /// Returns what to do about it.
-    pub fn hint(&self) -> &str {
+    /// Returns the way out.
+    pub fn hint(&self) -> String {
         match self {
-            Self::Failed(ConnectionError::Refused { code, message, hint, .. }) => match code {
-                // What is denied is named by the message, and granted in one statement.
+            Self::Failed(ConnectionError::Refused(SqlError { code, message, hint, .. })) => match code {
+                // The message names what is denied, which is granted in one statement.
                 b"42501" if message.contains("registry_take_over") => {
                     "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the user mapping."
                 }
@@ -275,14 +319,15 @@ impl RegistryError {
                 b"57P03" => "It is starting, or shutting down. Ids go on by themselves when it answers.",
                 _ => "See the log of that server.",
             },
-            Self::Failed(_) | Self::Before(_) => {
+            Self::Failed(_) | Self::Before => {
                 "See that it runs, and that the foreign server has its host and port. Ids go on by themselves when it answers."
             }
+            Self::Here(_) => "Ids go on by themselves when the table can be written to.",
             Self::Clocks(_) => "Set the clocks of all servers by the same time service.",
-            Self::NoServer(_) => {
+            Self::NoServer(error) => error.hint.as_deref().unwrap_or(
                 "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a \
-                 Citus cluster: CALL snowflake_ids.use_citus() on the coordinator."
-            }
+                 Citus cluster: CALL snowflake_ids.use_citus() on the coordinator.",
+            ),
             Self::Stranger(Stranger::Another) => {
                 "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then \
                  call snowflake_ids.use_registry here again."
@@ -290,74 +335,49 @@ impl RegistryError {
             Self::Stranger(Stranger::Former { .. }) => {
                 "Stop that server, and have the foreign server name the promoted one."
             }
+            Self::Release(_) => {
+                "Install the same version on both servers. Those that use the registry already go on meanwhile."
+            }
+            Self::Itself => {
+                "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry()."
+            }
+            Self::Elsewhere(_) => "Use that registry here, too.",
+            Self::Same => "",
+            Self::Skew(skew) => return skew.hint().unwrap_or_default(),
+            Self::Unfit(tag, unfit) => return unfit.hint(tag),
         }
+        .to_owned()
     }
 }
 
-impl fmt::Display for RegistryError {
+/// A registry that cannot be used, by its foreign server, for the session's user.
+#[derive(Debug)]
+pub struct UnusableRegistry(pub String, pub RegistryError);
+
+impl fmt::Display for UnusableRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(
-                ConnectionError::Unreachable(why)
-                | ConnectionError::NoAddress(why)
-                | ConnectionError::Rejected(_, why),
-            ) => write!(f, "it cannot be reached: {why}"),
-            Self::Failed(ConnectionError::Silent(limit)) => {
-                write!(
-                    f,
-                    "it gave no answer within {}",
-                    human(Duration::from_millis(micros(*limit).div_ceil(1_000)))
-                )
-            }
-            Self::Failed(ConnectionError::GivenUp) => {
-                f.write_str("it has not answered yet, and is asked again")
-            }
-            Self::Failed(ConnectionError::Lost(why)) => write!(f, "the connection broke: {why}"),
-            Self::Failed(ConnectionError::TooLong) => {
-                write!(f, "its answer is longer than the {} bytes that are read", wire::MAX_BYTES)
-            }
-            Self::Failed(ConnectionError::Refused { code, message, .. }) => {
-                write!(f, "it gives SQLSTATE {}: {message}", String::from_utf8_lossy(code))
-            }
-            Self::NoServer(why) | Self::Before(why) => f.write_str(why),
-            Self::Stranger(Stranger::Another) => {
-                f.write_str("it is another registry than before, or was restored from a dump")
-            }
-            Self::Stranger(Stranger::Former { timeline, seen }) => {
-                write!(f, "it is on timeline {timeline}, a former primary: timeline {seen} was seen before")
-            }
-            Self::Version(version) => {
-                write!(f, "it speaks version {version} of the protocol, not {}", wire::VERSION)
-            }
-            Self::Clocks(by) => {
-                write!(f, "the clocks of this server and its registry differ by {}", human(*by))
-            }
-            Self::Garbled(why) => write!(f, "its answer makes no sense: {why}"),
-        }
+        write!(f, "cannot use registry \"{}\": {}", self.0, self.1)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl std::error::Error for UnusableRegistry {}
 
-    #[test]
-    fn an_error_of_connecting_is_told_by_its_sqlstate_and_without_the_servers_source() {
-        let of = ConnectionError::of_connecting;
-        let refused = "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?\n";
-        assert_eq!(of(refused), ConnectionError::Unreachable(refused.trim_end().to_owned()));
-        let password = "connection to server at \"::1\", port 5432 failed: FATAL:  28P01: password authentication failed for user \"x\"\n\
-                        LOCATION:  auth_failed, auth.c:340\n";
-        let words = "connection to server at \"::1\", port 5432 failed: FATAL:  password authentication failed for user \"x\"";
-        assert_eq!(of(password), ConnectionError::Rejected(*b"28P01", words.to_owned()));
-        // In another language, and of several hosts: by the last.
-        let several = "FATAL:  57P03: the database system is starting up\nFATAL:  3D000: Datenbank »a: b« existiert nicht\nORT:  InitPostgres, postinit.c:1014\n";
-        let words = "FATAL:  the database system is starting up\nFATAL:  Datenbank »a: b« existiert nicht";
-        assert_eq!(of(several), ConnectionError::Rejected(*b"3D000", words.to_owned()));
-        assert_eq!(
-            of("FATAL:  abc: no code"),
-            ConnectionError::Unreachable("FATAL:  abc: no code".to_owned())
-        );
-        assert_eq!(of(""), ConnectionError::Unreachable(String::new()));
+impl Explain for UnusableRegistry {
+    fn kind(&self) -> Kind {
+        self.1.kind()
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(self.1.detail()).filter(|detail| !detail.is_empty())
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.1.hint()).filter(|hint| !hint.is_empty())
+    }
+
+    fn for_others(&self) -> Option<(String, String)> {
+        let Self(server, error) = self;
+        let briefly = error.complaint().briefly?;
+        Some((format!("cannot use registry \"{server}\": {briefly}"), error.detail()))
     }
 }

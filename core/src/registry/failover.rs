@@ -7,10 +7,10 @@
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
-/// How soon one that failed is asked again, at first and in the end.
+/// The pauses before one that failed is asked again.
 pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 
-/// What is known of a registry. Times are of any clock that only goes forward.
+/// The health of a registry. Times are of any clock that only goes forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Number of times that it failed since it answered last.
@@ -20,7 +20,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// When to ask it again.
+    /// The time at which it is asked again.
     pub fn retry_at(self) -> Duration {
         if self.is_well() {
             return Duration::ZERO;
@@ -33,8 +33,8 @@ impl Health {
     }
 }
 
-/// Returns which ones to ask, in which order. `after`: the one that was asked last; `waited_for`: whether a session
-/// waits for the answer. Empty where none is to be asked now.
+/// Returns the registries to ask, in their order. `after`: the one that was asked last; `waited_for`: a session waits for the
+/// response. Empty where none is to be asked now.
 pub fn order(all: &[Health], after: usize, now: Duration, waited_for: bool) -> Vec<usize> {
     let turns = || (1..=all.len()).map(|step| (after % all.len().max(1) + step) % all.len());
     let well = turns().filter(|index| all[*index].is_well());
@@ -57,7 +57,7 @@ fn is_due(health: Health, now: Duration, waited_for: bool) -> bool {
     now >= due_at(health, waited_for)
 }
 
-/// Where a session waits, no later than after the first pause.
+/// The time at which one that failed is asked again: no later than after the first pause where a session waits.
 fn due_at(health: Health, waited_for: bool) -> Duration {
     let soon = health.failed_at.saturating_add(BACKOFF.first);
     if waited_for { health.retry_at().min(soon) } else { health.retry_at() }

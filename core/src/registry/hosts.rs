@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// An option's name and its value.
 pub type Setting = (String, String);
 
-/// What has a list, one for each host.
+/// The options that have a list, with an element for each host.
 const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
 
 /// One list of options per host, in their order; all else is the same in each. A list that libpq would refuse stays as it

@@ -1,11 +1,11 @@
-//! Worker ids on lease: which one to take from the registry's rows, and on what terms.
+//! Worker ids on lease: the choice among the registry's rows, and its terms.
 //!
-//! A row of the registry says which server holds a worker id, by a random *token*, and its *expiry*: the instant below
+//! A row of the registry names the holder of a worker id by a random *lease token*, and its *expiry*: the instant below
 //! whose tick the holder may issue. The next holder starts at or above it. So a holder that is paused, cut off or
 //! forgotten can't collide with the next one, whatever its clock shows: times only decide when an id is free.
 //!
-//! Every change of a row is a compare-and-swap on its token. What is written next to the registry is noted in
-//! the state first (the *claim*), so that a server that ends in between knows its own row again.
+//! Every change of a row is a compare-and-swap on its token. The next token is noted in the state first (the *pending
+//! token*), so that a server that ends in between knows its own row again.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::{Explain, Kind};
@@ -23,18 +23,15 @@ pub struct Lease {
     pub datacenter: u32,
     /// The worker id.
     pub worker: u32,
-    /// What the row says while the lease is ours.
+    /// The token of the row while the lease is ours.
     pub token: i64,
-    /// Positions below this one of the server's own layout may be another holder's: those before the expiry of the one
-    /// before.
+    /// Positions below this one of the server's own layout, from before the former lease's expiry, may be another holder's.
     pub start: Position,
     /// The instant before whose tick positions of any layout may be another holder's; None where `start` alone tells.
-    #[serde(default)]
     pub since: Option<UnixMicros>,
     /// Ids before this instant may be issued; [`Self::NO_END`] where the server chose it.
     pub expiry: UnixMicros,
-    /// Where it was leased from; None: this server.
-    #[serde(default)]
+    /// The registry that leased it; None: this server.
     pub origin: Option<Origin>,
 }
 
@@ -43,7 +40,7 @@ pub struct Lease {
 pub struct Origin {
     /// Tells it from others.
     pub identity: String,
-    /// What this server calls it.
+    /// Its foreign server.
     pub server: String,
 }
 
@@ -56,17 +53,17 @@ pub fn capacity(layout: &Layout) -> u32 {
 /// A server, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The cluster,
+    /// The cluster.
     pub system_identifier: i64,
-    /// its timeline,
+    /// Its timeline.
     pub timeline: u32,
-    /// the machine,
+    /// The machine.
     pub host: String,
-    /// the port that it listens on,
+    /// The port that it listens on.
     pub port: Option<i32>,
-    /// the data directory,
+    /// The data directory.
     pub directory: String,
-    /// and the layout of its ids.
+    /// The layout of its ids.
     pub layout: String,
 }
 
@@ -74,13 +71,13 @@ impl Lease {
     /// The end of the year 9998: the expiry of a worker id that a server without a registry has chosen.
     pub const NO_END: UnixMicros = UnixMicros(253_370_764_799_999_999);
 
-    /// A worker id that a server without a registry has chosen. By the token a registry knows it that it comes to later.
+    /// A worker id that a server without a registry has chosen. A registry that it comes to later knows it by the token.
     pub fn chosen(datacenter: u32, worker: u32, token: i64) -> Self {
         let (start, since, expiry, origin) = (Position::ZERO, None, Self::NO_END, None);
         Self { datacenter, worker, token, start, since, expiry, origin }
     }
 
-    /// Returns whether it is one, and no registry knows of it.
+    /// Returns whether the server chose it, and no registry knows of it.
     pub fn is_chosen(&self) -> bool {
         self.expiry == Self::NO_END
     }
@@ -104,9 +101,8 @@ impl Lease {
 /// The shortest time from one renewal to the next, whatever a registry grants.
 pub const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
 
-/// The time until a lease has to be renewed, which is good for `left`: until a quarter of its time is gone. That is what was
-/// asked for, unless less was granted: a registry may lease for a shorter time, and however often it is asked it will.
-/// `renewed` is the time since it was granted, if that is known.
+/// The time until a lease has to be renewed, which is good for `left`: until a quarter of the time is gone that was asked for,
+/// or `granted`, if that is less. `renewed` is the time since then, if that is known.
 pub fn until_renewal(
     left: Duration,
     asked: Duration,
@@ -118,7 +114,7 @@ pub fn until_renewal(
     left.saturating_sub(term / 4 * 3).max(pause)
 }
 
-/// Which worker id to take.
+/// The policy by which a worker id is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     /// The one that the server had, else the first that is free.
@@ -137,20 +133,20 @@ pub struct LeaseRow {
     pub worker: u32,
     /// The holder's token; None when it was given back.
     pub token: Option<i64>,
-    /// Below which its holder may issue.
+    /// The instant below which its holder may issue.
     pub expiry: UnixMicros,
-    /// Time at which the holder took it: the expiry of the one before had passed then.
+    /// The time at which the holder took it: the expiry before had passed then.
     pub leased: UnixMicros,
 }
 
 impl LeaseRow {
-    /// Returns whether another may have it: its expiry has passed, so that a server that takes it starts in the present.
+    /// Returns whether its expiry has passed: a server that takes it starts in the present.
     pub fn is_free(&self, now: UnixMicros) -> bool {
         self.expiry <= now
     }
 }
 
-/// What to do about the registry.
+/// The choice of a worker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Choice {
     /// Renew the row that is ours.
@@ -174,23 +170,23 @@ impl Choice {
     }
 }
 
-/// What is looked for.
+/// The terms of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
-    /// By which policy.
+    /// The policy.
     pub policy: Policy,
-    /// The tokens by which a row is ours: that of the lease, and that of the claim.
+    /// The tokens of rows that are ours: that of the lease, and the pending one.
     pub own: [Option<i64>; 2],
     /// Worker ids that can't be used here now, even if they are free.
     pub except: &'a [u32],
-    /// Where to begin.
+    /// The place to begin.
     pub preferred: Preferred,
     /// Number of worker ids there are, from 0 on; not 0.
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
-    /// Whether the registry may be without rows of worker ids that are in use: then only one that is ours already, and this one, which
-    /// we have from the former registry.
+    /// Set where worker ids without rows may be in use: then only one is taken that is ours already, or this one, which we have
+    /// from the former registry.
     pub wary: Option<Option<u32>>,
 }
 
@@ -238,7 +234,7 @@ impl Search<'_> {
         }
     }
 
-    /// All worker ids: those that come first, those of the share from the preferred one on and around, then all from there on and around.
+    /// All worker ids: the first ones, those of the share from the preferred one on and around, then all from there on and around.
     fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
@@ -308,8 +304,8 @@ impl WorkerRun {
 pub struct Preferred {
     /// The one to begin with.
     pub worker: u32,
-    /// Into how many shares worker ids are divided, 1 or more: those that leave the remainder of `worker` when divided by
-    /// this come before all others. So a share is the same however many worker ids there are.
+    /// Number of shares of worker ids, 1 or more: those that leave the remainder of `worker` when divided by it come before all
+    /// others. So a share is the same however many worker ids there are.
     pub shares: u32,
     /// True if others are not for this server.
     pub only: bool,
@@ -319,16 +315,15 @@ pub struct Preferred {
 }
 
 impl Preferred {
-    /// Into how many shares worker ids are divided,
+    /// Number of shares.
     const SHARES: u32 = 8;
-    /// unless there are so few that a share would hold less than four.
+    /// Number of worker ids of which a share would hold less than four: there is one share.
     const FEW: u32 = 32;
 
-    /// Where the registry is this server's alone, whose own layout has so many worker ids. Servers that were never introduced
+    /// For a registry that is this server's alone, whose own layout has so many worker ids. Servers that were never introduced
     /// to each other must not all be number 0. After a promotion the registries of both servers go different ways: each of
-    /// eight timelines has a share of the worker ids to itself, so that what one takes later is none of the other's, whatever
-    /// limit the layouts set that are in use there. Within it, servers that were promoted side by side begin at different
-    /// places, as their homes tell them apart.
+    /// eight timelines has a share to itself, whatever limit the layouts in use set. Within it, servers that were promoted side
+    /// by side begin at different places, by their homes.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
         Self::in_share(
             scatter(system_identifier).wrapping_add(timeline.into()),
@@ -338,7 +333,7 @@ impl Preferred {
         )
     }
 
-    /// The same in a share by its number, which may be higher than there are.
+    /// The same in the share of this number, modulo the number of shares.
     pub fn in_share(share: u64, system_identifier: u64, home: &str, capacity: u32) -> Self {
         let shares = Self::shares(capacity);
         let of_share = u64::from((capacity / shares).max(1));
@@ -349,9 +344,9 @@ impl Preferred {
         Self { worker, shares, only: shares > 1, first: None }
     }
 
-    /// Where many servers share the registry: a `random` one that is free, as a registry that was made anew does not know what the
-    /// former one leased. A promoted standby of the registry may not know what its primary leased last, so on each of eight
-    /// timelines in a row another eighth of the ids comes first.
+    /// For a registry that many servers share: a `random` one that is free, as a registry that was made anew does not know the
+    /// leases of the former one. A promoted standby may not know the last leases of its primary, so on each of eight timelines
+    /// in a row another eighth of the ids comes first.
     pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
         let (begin, end) = Self::eighth(timeline, capacity);
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
@@ -372,7 +367,7 @@ impl Preferred {
         (begin, begin + length)
     }
 
-    /// In a cluster, any, as its home tells a server apart from copies.
+    /// Any of a cluster, by the home, which tells a server from copies.
     pub fn of_home(system_identifier: u64, home: &str, capacity: u32) -> Self {
         let scattered = scatter(system_identifier ^ u64::from(crc32fast::hash(home.as_bytes())));
         Self::from(u32::try_from(scattered % u64::from(capacity.max(1))).unwrap_or(0))
@@ -383,12 +378,12 @@ impl Preferred {
         Self { worker, shares: 1, only: false, first: None }
     }
 
-    /// Into how many shares so many worker ids are divided.
+    /// Number of shares of so many worker ids.
     pub fn shares(capacity: u32) -> u32 {
         if capacity < Self::FEW { 1 } else { Self::SHARES }
     }
 
-    /// Returns what the worker ids that come first leave when divided by the number of shares.
+    /// The remainder of the worker ids that come first when divided by the number of shares.
     pub fn share(&self) -> u32 {
         self.worker % self.shares.max(1)
     }
@@ -406,19 +401,19 @@ pub enum Skew {
     /// It differs from the registry's.
     #[error("the clock of this server differs from the registry's")]
     Registry {
-        /// By so much.
+        /// The difference.
         by: Duration,
         /// True if ours is ahead.
         is_ahead: bool,
-        /// What it may differ by.
+        /// The limit.
         max: Duration,
     },
-    /// It is behind what others have issued.
+    /// It is behind the ids of others.
     #[error("the clock of this server is behind the ids that others have issued")]
     Peers {
-        /// By so much.
+        /// The difference.
         by: Duration,
-        /// What it may be behind by.
+        /// The limit.
         max: Duration,
     },
 }

@@ -1,7 +1,7 @@
 //! The start of a lease worker, and the database for it: the one that draws worker ids from a registry, or is one.
 //!
-//! Which one that is, the server's state says. Where it does not, in a new server, a copy or a standby that was promoted, all
-//! databases are looked into once: another server may know this one as a node, or as its registry.
+//! The server's state names it. Where it does not, in a new server, a copy or a standby that was promoted, all databases are
+//! looked into once: another server may know this one as a node, or as its registry.
 
 mod renewal;
 
@@ -14,12 +14,12 @@ use crate::worker::backoff::Backoff;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
-/// How soon it tries again to start a lease worker, at first and in the end.
+/// The pauses between attempts to start a lease worker.
 pub const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
-/// What a lease worker is started for.
+/// The task of a lease worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand {
+pub enum LeaseTask {
     /// To lease worker ids by way of this database.
     Serve,
     /// To see whether it draws from a registry, or is one.
@@ -35,10 +35,10 @@ pub trait Databases {
     fn may_be_used(&self, database: u32) -> bool;
 }
 
-/// What the server's state says.
+/// The registry of the server, by its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// Nothing.
+pub enum KnownRegistry {
+    /// It is not known.
     Nothing,
     /// There is no registry: the server chooses its worker id itself.
     Alone,
@@ -46,7 +46,7 @@ pub enum Known {
     By(u32),
 }
 
-impl Known {
+impl KnownRegistry {
     /// As it was published last.
     pub fn of(counts: &Counts) -> Self {
         match counts.registry() {
@@ -57,27 +57,27 @@ impl Known {
     }
 
     /// To have the state say it.
-    fn note(self) -> Action {
+    fn note(self) -> LaunchAction {
         match self {
-            Self::By(database) => Action::Note(Some(database)),
-            Self::Nothing | Self::Alone => Action::Note(None),
+            Self::By(database) => LaunchAction::Note(Some(database)),
+            Self::Nothing | Self::Alone => LaunchAction::Note(None),
         }
     }
 }
 
-/// What transactions change of the use of registries.
+/// Transactions that change the use of registries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct RegistryChanges {
     /// One in this database has just ended.
     pub ended: Option<u32>,
     /// Some are under way.
     pub under_way: bool,
-    /// The server ended before it was known what came of one.
+    /// The server ended before the outcome of one was known.
     pub unsettled: bool,
 }
 
-impl Changes {
-    /// Returns what was noted since this was last asked.
+impl RegistryChanges {
+    /// Takes the changes that were noted since the last call.
     pub fn take(requests: &LeaseRequests, counts: &Counts) -> Self {
         let ended = Some(requests.changed.swap(0, AcqRel)).filter(|database| *database != 0);
         let under_way = requests.changing.load(Acquire) > 0;
@@ -85,7 +85,7 @@ impl Changes {
     }
 }
 
-/// Has the state say by way of which database worker ids are leased, unless something has changed since that was looked at.
+/// Notes in the state by way of which database worker ids are leased, unless something has changed since it was found out.
 pub fn note(state: &mut State, here: &Here, requests: &LeaseRequests, found: Option<u32>) {
     let is_changing = requests.changing.load(Acquire) > 0;
     match found {
@@ -95,9 +95,9 @@ pub fn note(state: &mut State, here: &Here, requests: &LeaseRequests, found: Opt
     }
 }
 
-/// What a database is to the worker ids of its server. One that draws from a registry comes before one that is one itself.
+/// The part of a database in the worker ids of its server. One that draws from a registry comes before one that is one itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum DatabaseUse {
     /// Nothing.
     None,
     /// It leases worker ids to others.
@@ -106,20 +106,20 @@ pub enum Use {
     Node,
 }
 
-/// How a lease worker has ended.
+/// The end of a lease worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// True if it had reached its database.
     pub arrived: bool,
-    /// What the database is, if it has looked.
-    pub found: Option<Use>,
+    /// The part of the database, if it has looked.
+    pub found: Option<DatabaseUse>,
 }
 
-/// What is to be done.
+/// The next act of the launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum LaunchAction {
     /// A lease worker is to be started.
-    Start(Errand, u32),
+    Start(LeaseTask, u32),
     /// The state is to say that worker ids are leased by way of this database; None: of none.
     Note(Option<u32>),
     /// Callers that wait are answered: there is nothing to lease.
@@ -141,15 +141,15 @@ struct Looks {
     registry: Option<u32>,
 }
 
-/// What the launcher remembers. Times are of any clock that only goes forward.
+/// The launcher's memory. Times are of any clock that only goes forward.
 #[derive(Debug, Default)]
 pub struct Launch {
-    running: Option<(Errand, u32)>,
+    running: Option<(LeaseTask, u32)>,
     /// The looks into databases that are under way.
     look: Option<Looks>,
-    /// What was found out, and is not in the state yet.
-    found: Option<Known>,
-    /// When to start a worker again after one could not be started or did not get through, and the pause before that.
+    /// The registry that was found, and is not in the state yet.
+    found: Option<KnownRegistry>,
+    /// The time of the next start after one that failed, and the pause before that.
     refused: Option<(Duration, Duration)>,
     /// True if there was no place for a worker when one was to be started.
     short: bool,
@@ -161,21 +161,23 @@ impl Launch {
         self.short
     }
 
-    /// The lease worker that was started has ended. The database that callers who wait are to know was out of reach.
+    /// Takes note that the lease worker has ended. Returns the database that was out of reach, for callers that wait.
     pub fn ended(&mut self, end: End, databases: &impl Databases, now: Duration) -> Option<u32> {
         let (errand, database) = self.running.take()?;
         if end.arrived {
             self.refused = None;
-        } else if errand == Errand::Serve {
+        } else if errand == LeaseTask::Serve {
             self.back_off(now);
             return Some(database);
         }
         match (errand, end.found, &mut self.look) {
-            (Errand::Look, None, Some(look)) => look.missed.push(database),
-            (Errand::Look, Some(Use::Registry), Some(look)) => look.registry = Some(database),
-            (Errand::Look, Some(Use::Node), _) => (self.found, self.look) = (Some(Known::By(database)), None),
+            (LeaseTask::Look, None, Some(look)) => look.missed.push(database),
+            (LeaseTask::Look, Some(DatabaseUse::Registry), Some(look)) => look.registry = Some(database),
+            (LeaseTask::Look, Some(DatabaseUse::Node), _) => {
+                (self.found, self.look) = (Some(KnownRegistry::By(database)), None);
+            }
             // The registry is not there any more.
-            (Errand::Serve, Some(Use::None), _) => self.look_into(databases.all()),
+            (LeaseTask::Serve, Some(DatabaseUse::None), _) => self.look_into(databases.all()),
             _ => {}
         }
         None
@@ -186,17 +188,17 @@ impl Launch {
         self.look = Some(Looks { left, ..Looks::default() });
     }
 
-    /// Returns what is to be done. `pending`: whether a session waits for a worker id; `free`: whether the place for a
-    /// lease worker is; `known`: what the state says.
+    /// Returns the next act. `pending`: a session waits for a worker id; `free`: the slot of the lease worker is; `known`: the
+    /// registry by the state.
     pub fn next(
         &mut self,
         pending: bool,
         free: bool,
-        known: Known,
-        changes: Changes,
+        known: KnownRegistry,
+        changes: RegistryChanges,
         databases: &impl Databases,
         now: Duration,
-    ) -> Action {
+    ) -> LaunchAction {
         if let Some(changed) = changes.ended {
             let mut all = databases.all();
             // It comes first.
@@ -208,9 +210,9 @@ impl Launch {
         self.found = self.found.filter(|_| !is_noted);
         let is_unknown = match known {
             // A transaction that is under way will say, unless a session cannot wait for that.
-            Known::Nothing => pending || !changes.under_way,
-            Known::By(database) => pending && !databases.may_be_used(database),
-            Known::Alone => false,
+            KnownRegistry::Nothing => pending || !changes.under_way,
+            KnownRegistry::By(database) => pending && !databases.may_be_used(database),
+            KnownRegistry::Alone => false,
         };
         if self.look.is_none() && self.found.is_none() && (is_unknown || changes.unsettled) {
             self.look_into(databases.all());
@@ -219,47 +221,47 @@ impl Launch {
         if let Some(found) = self.found {
             return found.note();
         }
-        if self.look.is_none() && (!pending || known == Known::Alone) {
-            return if pending { Action::Answer } else { Action::Wait(None) };
+        if self.look.is_none() && (!pending || known == KnownRegistry::Alone) {
+            return if pending { LaunchAction::Answer } else { LaunchAction::Wait(None) };
         }
         if !free || self.running.is_some() {
-            return Action::Wait(Some(BACKOFF.first));
+            return LaunchAction::Wait(Some(BACKOFF.first));
         }
-        // Where there was no place, it tries whenever one may have become free.
+        // If there was no worker slot, it tries whenever one may have become free.
         if let Some((again, _)) = self.refused.filter(|(again, _)| *again > now && !self.short) {
-            return Action::Wait(Some(again.saturating_sub(now)));
+            return LaunchAction::Wait(Some(again.saturating_sub(now)));
         }
         match (&mut self.look, known) {
-            (None, Known::By(database)) => self.start(Errand::Serve, database),
-            (None, _) => Action::Wait(None),
+            (None, KnownRegistry::By(database)) => self.start(LeaseTask::Serve, database),
+            (None, _) => LaunchAction::Wait(None),
             (Some(look), _) => {
                 if let Some(next) = look.left.pop() {
-                    return self.start(Errand::Look, next);
+                    return self.start(LeaseTask::Look, next);
                 }
                 look.left = std::mem::take(&mut look.missed);
                 look.left.retain(|database| databases.may_be_used(*database));
                 if let Some(missed) = look.left.last().copied() {
                     self.back_off(now);
-                    return Action::OutOfReach(missed);
+                    return LaunchAction::OutOfReach(missed);
                 }
-                let found = look.registry.map_or(Known::Alone, Known::By);
+                let found = look.registry.map_or(KnownRegistry::Alone, KnownRegistry::By);
                 (self.look, self.found) = (None, Some(found));
                 found.note()
             }
         }
     }
 
-    fn start(&mut self, errand: Errand, database: u32) -> Action {
+    fn start(&mut self, errand: LeaseTask, database: u32) -> LaunchAction {
         self.running = Some((errand, database));
         self.short = false;
-        Action::Start(errand, database)
+        LaunchAction::Start(errand, database)
     }
 
     /// The lease worker could not be started: all places are taken.
     pub fn not_started(&mut self, now: Duration) {
         self.short = true;
         self.back_off(now);
-        if let (Some((Errand::Look, database)), Some(look)) = (self.running.take(), &mut self.look) {
+        if let (Some((LeaseTask::Look, database)), Some(look)) = (self.running.take(), &mut self.look) {
             look.left.push(database);
         }
     }

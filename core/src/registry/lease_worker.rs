@@ -1,44 +1,43 @@
 //! The lease worker: leases worker ids for its server from the registry, renews the lease and notices its loss. The registry
 //! is the table in one of the server's databases, or that of another server which this database uses.
 //!
-//! It may end between any two calls of the traits here. What it is about to write into the registry, the token of a *claim*,
-//! is in the server's state before; its successor knows the row again by that. Requests stay asked until they are answered.
+//! It may end between any two calls of the traits here. The token that it is about to write into the registry is in the
+//! server's state before; its successor knows the row again by that. Requests stay asked until they are answered.
 
 mod acquire;
-mod error;
 mod host;
-mod renew;
 mod requests;
-mod worker;
 
-pub use error::{LeaseStepError, LinkError};
-pub use host::{Doubt, LeaseEvent, LeaseHost, LeaseLink, LeaseSettings, Other, RegistryPlace};
+pub use host::{LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryPlace};
 pub use requests::LeaseRequests;
-pub use worker::LeaseWorker;
 
 use crate::clock::UnixMicros;
+use crate::error::ended;
 use crate::guard::{Guard, holds};
 use crate::ids::position::Position;
+use crate::registry::error::{RegistryError, SqlError, Unregistered};
+use crate::registry::failover;
 use crate::registry::lease::{Holder, Lease, Origin, Skew, check_clock};
+use crate::registry::link::Site;
 use crate::registry::wire::{
     Entry, Former, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut,
 };
 use crate::server::issuer::{Host, IssuerError};
 use crate::server::state::{Here, Identity, State};
-use acquire::Plan;
+use acquire::{Plan, WorkerRange};
+use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
-use worker::{LeaseStep, StepError};
 
 /// Number of times that it tries again where rows are locked, or what it saw has changed.
 const ATTEMPTS: usize = 4;
 
-/// What came of a round.
+/// The outcome of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
     /// Nothing was asked.
     Idle,
-    /// What was asked was answered.
+    /// The requests were answered.
     Served,
     /// Another database is the registry now: a worker there will answer.
     Elsewhere,
@@ -46,7 +45,7 @@ pub enum Round {
     Nowhere,
 }
 
-/// What is to be done.
+/// A task by the state.
 enum LeaseJob {
     Nothing,
     /// Another worker id is wanted, and none would do.
@@ -55,7 +54,7 @@ enum LeaseJob {
     Renew(Lease, Entry),
 }
 
-impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Does what is asked, if anything is, and answers.
     pub fn round(&mut self) -> Round {
         let Some(ticket) = self.requests.request.pending() else { return Round::Idle };
@@ -75,19 +74,23 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             if self.state.shared.counts.registry() != Some(self.host.database()) {
                 return Err(Round::Elsewhere);
             }
-            let again = |conflict| conflict && attempt < ATTEMPTS;
-            self.other = match self.link.find() {
-                Ok(RegistryPlace::Here) => None,
-                Ok(RegistryPlace::On(other)) => Some(other),
+            self.site = None;
+            let done = match self.host.find() {
                 Ok(RegistryPlace::Nowhere) => return Err(Round::Nowhere),
-                Err(error) if again(error.is_conflict()) => continue,
-                Err(error) => return Ok(Err(error.explain())),
+                Ok(RegistryPlace::Unregistered) => return Ok(Err(LeaseError::of(&Unregistered))),
+                Ok(RegistryPlace::Here) => self.step(),
+                Ok(RegistryPlace::On(site)) => {
+                    self.site = Some(site);
+                    self.step()
+                }
+                Err(error) => Err(error.into()),
             };
-            match self.step() {
+            match done {
                 Ok(LeaseStep::Again) => {}
                 Ok(LeaseStep::Done) => return Ok(Ok(())),
-                Err(error) if again(error.is_conflict()) => {}
-                Err(error) => return Ok(Err(error.explain())),
+                Err(StepError::Registry(error)) if error.is_conflict() && attempt < ATTEMPTS => {}
+                Err(StepError::Registry(error)) => return Ok(Err(self.explain(&error))),
+                Err(StepError::None(none)) => return Ok(Err(none)),
             }
         }
         Ok(Err(LeaseError::yet(
@@ -96,11 +99,23 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         )))
     }
 
-    /// Does what is most urgent.
-    fn step(&mut self) -> Result<LeaseStep, StepError<L>> {
-        match self.job().map_err(LeaseStepError::State)? {
+    /// The error of the registry for sessions that wait for a worker id.
+    fn explain(&mut self, error: &RegistryError) -> LeaseError {
+        let Some(site) = &self.site else {
+            if let RegistryError::Here(failed) = error {
+                self.host.note(LeaseEvent::Unreachable(&failed.message));
+            }
+            return own_trouble(error);
+        };
+        let detail = format!("Registry \"{}\", which leases worker ids: {}", site.server, error.briefly());
+        LeaseError::yet(ended(detail), error.hint())
+    }
+
+    /// Does the most urgent task.
+    fn step(&mut self) -> Result<LeaseStep, StepError> {
+        match self.job()? {
             LeaseJob::Nothing => Ok(LeaseStep::Done),
-            LeaseJob::Impossible => Err(LeaseStepError::None(LeaseError::yet(
+            LeaseJob::Impossible => Err(StepError::None(LeaseError::yet(
                 "The clock is behind ids that this server may have issued as any worker.",
                 "Set the clock right.",
             ))),
@@ -109,12 +124,12 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
     }
 
-    /// Returns what is to be done by the state. The claim that it takes is in the state from then on.
+    /// Returns the task by the state. The claim that it takes is in the state from then on.
     fn job(&mut self) -> Result<LeaseJob, IssuerError> {
         let settings = self.host.settings();
-        let shared = self.other.is_some();
+        let shared = self.site.is_some();
         let duration = settings.duration_of(shared);
-        let (issuer, requests, other, host) = (&self.state, self.requests, &self.other, &mut self.host);
+        let (issuer, requests, site, host) = (&self.state, self.requests, &self.site, &mut self.host);
         let database = host.database();
         issuer.change(|state, here| {
             // A transaction that has just ended this database's use of a registry is not to be undone.
@@ -142,12 +157,12 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     known.filter(|known| (shared || known.is_chosen()) && !behind).map(|known| known.worker);
                 Plan {
                     except,
-                    choice: acquire::WorkerRange::within(limit, &here.layout, kept),
+                    choice: WorkerRange::within(limit, &here.layout, kept),
                     may_widen: lease.is_none() || behind,
                     token: known.map(|known| known.token),
                     former: known
-                        .zip(other.as_ref())
-                        .and_then(|(known, other)| former(known, other, datacenter, now)),
+                        .zip(site.as_ref())
+                        .and_then(|(known, site)| former(known, site, datacenter, now)),
                     lease,
                     layout: here.layout,
                     max_drift: here.max_drift,
@@ -155,7 +170,7 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 }
             };
             match state.lease.clone() {
-                Some(lease) if is_of(&lease, other.as_ref()) && !lease.is_chosen() && !behind => {
+                Some(lease) if is_of(&lease, site.as_ref()) && !lease.is_chosen() && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
                     // Ids may run ahead of the clock, and come to the expiry long before it does.
@@ -184,26 +199,29 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Asks the registry, wherever it is.
-    fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError<L>> {
-        let Some(other) = &self.other else {
-            let now = self.state.believed_now();
-            return self.link.ask_own(ask, now).map_err(LeaseStepError::Registry);
-        };
-        if self.link.has_just_failed(other) {
-            return Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::JustFailed)));
+    fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError> {
+        let now = self.state.believed_now();
+        if let Some(site) = &self.site {
+            let due = failover::until_due(&[self.host.health(site)], self.host.uptime(), true);
+            // To ask it again would cost the whole time limit.
+            if due.is_some_and(|due| !due.is_zero()) {
+                return Err(RegistryError::Before.into());
+            }
         }
-        let answer = self.link.ask_other(other, ask).map_err(LeaseStepError::Registry)?;
-        self.registry_clock = Some(answer.clock);
-        if answer.registry.timeline > other.seen.timeline {
-            self.link.note_seen(&answer.registry).map_err(LeaseStepError::Registry)?;
+        let answer = self.host.registry(self.site.as_ref(), now).ask(ask)?;
+        if let Some(site) = &self.site {
+            self.registry_clock = Some(answer.clock);
+            if answer.registry.timeline > site.seen.timeline {
+                self.host.note_seen(&answer.registry)?;
+            }
+            let compared = self.state.compare(answer.clock);
+            self.host.note(LeaseEvent::Compared(&compared));
         }
-        let compared = self.state.compare(answer.clock);
-        self.host.note(LeaseEvent::Compared(&compared));
         Ok(answer.said)
     }
 
-    /// What another server says is not believed blindly: a lease ends later than now, and no later than it can be leased.
-    fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
+    /// Refuses an end of a lease that is not later than now, or later than a lease can end.
+    fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
         let now = self.state.believed_now();
         if now < expiry && expiry <= now.plus(2 * MAX_LEASE) {
             return Ok(());
@@ -211,27 +229,29 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         self.disbelieve(worker, expiry)
     }
 
-    /// Refuses what another server says; the server's own tables are believed.
-    fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
-        let Some(other) = &self.other else { return Ok(()) };
+    /// Refuses the response of another server; the server's own tables are believed.
+    fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
+        if self.site.is_none() {
+            return Ok(());
+        }
         let (now, max) = (self.state.believed_now(), self.host.settings().max_clock_skew);
         let skew = self.registry_clock.map(|clock| check_clock(now, clock, None, max));
-        if let Some(Err(Skew::Registry { by, .. })) = skew {
-            return Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::Clocks(by))));
+        Err(match skew {
+            Some(Err(Skew::Registry { by, .. })) => RegistryError::Clocks(by),
+            _ => RegistryError::Garbled(format!("it leases worker id {worker} until {expiry}")),
         }
-        let why = format!("it leases worker id {worker} until {expiry}");
-        Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::Garbled(why))))
+        .into())
     }
 
     /// The registry, where it is another server.
     fn origin(&self) -> Option<Origin> {
-        let other = self.other.as_ref()?;
-        Some(Origin { identity: other.seen.identity.clone(), server: other.server.clone() })
+        let site = self.site.as_ref()?;
+        Some(Origin { identity: site.seen.identity.clone(), server: site.server.clone() })
     }
 
     /// Returns whether a lease is of the registry in use.
     fn is_of_registry(&self, lease: &Lease) -> bool {
-        is_of(lease, self.other.as_ref())
+        is_of(lease, self.site.as_ref())
     }
 
     /// Notes what the registry has granted, and that it was asked.
@@ -241,23 +261,34 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 }
 
-/// Returns whether a lease is of this registry on another server; None: of one of the server's own.
-fn is_of(lease: &Lease, other: Option<&Other>) -> bool {
-    lease.origin.as_ref().map(|origin| &origin.identity) == other.map(|other| &other.seen.identity)
+/// The error of a registry that is this database, for sessions that wait for a worker id.
+pub fn own_trouble(error: &RegistryError) -> LeaseError {
+    let RegistryError::Here(SqlError { code, message, .. }) = error else {
+        return LeaseError::yet(ended(error.to_string()), "Try again.");
+    };
+    let code = String::from_utf8_lossy(code);
+    let detail =
+        format!("The registry, the table snowflake_ids.worker_lease, gives SQLSTATE {code}: {message}.");
+    LeaseError::yet(detail, error.hint())
 }
 
-/// Returns what is shown of a lease of another registry that was in the place of this one: under its name here, or in
+/// Returns whether a lease is of this registry on another server; None: of one of the server's own.
+fn is_of(lease: &Lease, site: Option<&Site>) -> bool {
+    lease.origin.as_ref().map(|origin| &origin.identity) == site.map(|site| &site.seen.identity)
+}
+
+/// The part that is shown of a lease of another registry that was in the place of this one: under its name here, or in
 /// its cluster.
-fn former(lease: &Lease, other: &Other, datacenter: u32, now: UnixMicros) -> Option<Former> {
+fn former(lease: &Lease, site: &Site, datacenter: u32, now: UnixMicros) -> Option<Former> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;
-    let is_former = origin.identity != other.seen.identity
-        && (origin.server == other.server || cluster(&origin.identity) == cluster(&other.seen.identity));
+    let is_former = origin.identity != site.seen.identity
+        && (origin.server == site.server || cluster(&origin.identity) == cluster(&site.seen.identity));
     let is_good = lease.datacenter == datacenter && lease.expiry > now;
     (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
 
-/// Returns what the row of this server is to say. `next`: the position that it issues next in its own layout, if it issues.
+/// The row of this server. `next`: the position that it issues next in its own layout, if it issues.
 fn entry(
     state: &mut State,
     here: &Here,

@@ -1,4 +1,4 @@
-//! The registries that a database uses, as seen by the processes that send requests to them.
+//! A registry as processes reach it: the tables of this database, or another server over a connection.
 
 use crate::registry::error::{Complaint, RegistryError};
 use crate::registry::failover::Health;
@@ -6,39 +6,48 @@ use crate::registry::wire::{self, RequestBody, Response};
 use crate::sequence::reservation::Share;
 use std::time::Duration;
 
-/// A registry that a database uses.
+/// A registry: takes a request for worker ids or tags, or a hand-over, and gives its response.
+pub trait Registry {
+    /// Sends a request and waits for the response.
+    ///
+    /// # Errors
+    /// [`RegistryError`]. The request may have been served all the same.
+    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError>;
+}
+
+/// A registry on another server that a database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its place among them, from 0.
     pub position: u32,
     /// The foreign server.
     pub server: String,
-    /// Which registry that is, as it was seen last.
-    pub seen: wire::Registry,
+    /// The registry as it was seen last.
+    pub seen: wire::RegistryName,
 }
 
 impl Site {
-    /// Returns which of several registries this one is; None where there is one.
+    /// Returns its share of each tag's ids; None where there is one registry.
     pub fn share(&self, of: usize) -> Option<Share> {
         u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
     }
 }
 
-/// How workers reach the registries of their database, and what is noted of those.
+/// The registries of a database, with what is noted of them: for the refill worker.
 pub trait RegistryLink {
-    /// Sends a request to a registry, waits for the response for so long, and notes how that went.
+    /// Sends a request to a registry, waits for the response for so long, and notes the outcome.
     ///
     /// # Errors
-    /// [`RegistryError`]. What was asked for may have been done all the same.
+    /// [`RegistryError`]. The request may have been served all the same.
     fn ask(&mut self, site: &Site, ask: RequestBody, limit: Duration) -> Result<Response, RegistryError>;
 
     /// Returns what is known of a registry.
     fn notes(&self, site: &Site) -> impl RegistryNotes;
 }
 
-/// What is noted of one registry, for all processes of a server. Where there is no room for that, nothing is.
+/// Notes on one registry, for all processes of a server. Where there is no room for them, nothing is noted.
 pub trait RegistryNotes {
-    /// Returns what there is to go by when it is to be asked again.
+    /// Returns when it failed last, and how often.
     fn health(&self) -> Health;
     /// Notes that it is asked.
     fn asked(&self);
@@ -46,12 +55,12 @@ pub trait RegistryNotes {
     fn given_up(&self);
     /// Notes a response, and how long it took.
     fn answered(&self, took: Duration);
-    /// Notes that there was none, and why.
+    /// Notes that there was none.
     fn failed(&self, complaint: &Complaint);
-    /// Notes what is wrong with what it answers.
+    /// Notes a fault of its responses.
     fn complain(&self, complaint: &Complaint);
-    /// Returns whether something else was wrong with it before.
+    /// Returns whether another fault was noted before.
     fn is_news(&self, complaint: &Complaint) -> bool;
-    /// Notes that there is nothing wrong with what it answers.
-    fn be_content(&self);
+    /// Notes that its responses have no fault.
+    fn clear_complaint(&self);
 }

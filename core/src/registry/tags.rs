@@ -1,4 +1,4 @@
-//! A registry's answers about tags.
+//! A registry's side of requests for tags.
 
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;
@@ -8,16 +8,14 @@ use crate::sequence::tag_rows::{Create, LockWait, TagRows, reserve};
 
 /// The tables of a registry, within a transaction.
 pub trait TagRegistry: TagRows {
-    /// A tag as this database has it; None where that is none that it could have.
+    /// A tag in this database's encoding; None where it has letters that this database has not.
     fn tag(&mut self, text: &str) -> Option<Tag>;
-    /// Returns how far transactions came here that were rolled back.
+    /// The highest id of transactions here that were rolled back.
     fn floor(&mut self, tag: &Tag) -> Option<Floor>;
-    /// Ends what takes too long.
-    fn check_for_interrupts(&mut self);
 }
 
-/// In the order of the tags, so that two servers that want the same ones never wait for each other. One that is alone waits
-/// for its row, as many servers may want the same tag at once; of several, none has to wait for another's.
+/// Reserves in the order of the tags, so that two servers that want the same ones never wait for each other. One tag alone
+/// waits for its row, as many servers may want it at once; of several, none has to wait for another's.
 pub fn reserve_all<R: TagRegistry>(
     rows: &mut R,
     wants: Vec<ReserveRequest>,
@@ -27,7 +25,6 @@ pub fn reserve_all<R: TagRegistry>(
     wants.sort_by(|(_, one), (_, other)| one.tag.cmp(&other.tag));
     let mut outcomes = Vec::with_capacity(wants.len());
     for (place, want) in wants {
-        rows.check_for_interrupts();
         outcomes.push((place, reserve_one(rows, want, wait)?));
     }
     outcomes.sort_by_key(|(place, _)| *place);
@@ -42,7 +39,7 @@ fn reserve_one<R: TagRegistry>(
     let Some(tag) = rows.tag(&want.tag) else { return Ok(Outcome::Unknown) };
     let unfit = want.wish.unfit_to_create().filter(|_| want.create && holds(Guard::Dropped));
     let create = if want.create && unfit.is_none() { Create::Yes(want.wish.share) } else { Create::No };
-    // What a transaction here handed out and rolled back is known when the row is locked.
+    // The ids of transactions here that were rolled back are known when the row is locked.
     let outcome = reserve(rows, &tag, create, lock_wait, |rows, row| {
         let floor = row.floor(rows.floor(&tag));
         row.admit(want.wish, floor)

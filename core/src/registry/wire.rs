@@ -1,19 +1,15 @@
-//! The protocol of servers and a registry: one question, one answer, as JSON.
+//! The protocol of servers and a registry: one request, one response, as JSON.
 //!
-//! A server asks; the registry does it in one transaction of its own and answers when that is durable. An answer that is
-//! lost costs no more than what it told of: reserved ids become a gap, and the token of a lease is known to the server
-//! beforehand.
+//! The registry serves a request in one transaction of its own and responds when that is durable. A response that is lost costs
+//! little: reserved ids become a gap, and the token of a lease is known to the server beforehand.
 //!
-//! Neither is trusted: any login with the role of nodes may have written a question ([`Request::accept`]), and any server
-//! that is where the registry should be an answer ([`Response::accept`]).
+//! Neither is trusted: see [`accept`](crate::registry::accept).
 
 mod bounded;
-mod limits;
 
-pub use bounded::{cut, said};
-pub use limits::{
+pub use bounded::{
     MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS,
-    PAGE_BYTES, PAGE_ROWS,
+    PAGE_BYTES, PAGE_ROWS, cut, said,
 };
 
 use crate::clock::UnixMicros;
@@ -26,20 +22,20 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::time::Duration;
 
-/// The form of questions and answers. A registry refuses others.
+/// The form of requests and responses. A registry refuses others.
 pub const VERSION: u32 = 1;
 
-/// A registry: which tables, and on which timeline.
+/// A registry: its tables, and their timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Registry {
-    /// Tells it from others, and from what a dump of it was restored into: cluster, database and extension.
+pub struct RegistryName {
+    /// Tells it from others, and from the restored dump of it: cluster, database and extension.
     pub identity: String,
-    /// Its timeline: grows with each promotion.
+    /// Its timeline, which grows with each promotion.
     pub timeline: u32,
 }
 
-impl Registry {
-    /// Returns whether this is the registry that was seen before, as it was or after a promotion.
+impl RegistryName {
+    /// Checks that this is the registry that was seen before, as it was or after a promotion.
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
         if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
@@ -52,11 +48,13 @@ impl Registry {
 }
 
 /// Reason why a registry is not the one that was seen before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Stranger {
     /// It is another one, or was restored from a dump.
+    #[error("it is another registry than before, or was restored from a dump")]
     Another,
     /// It is the former primary of one that was promoted since.
+    #[error("it is on timeline {timeline}, a former primary: timeline {seen} was seen before")]
     Former {
         /// Its timeline.
         timeline: u32,
@@ -65,25 +63,25 @@ pub enum Stranger {
     },
 }
 
-/// A question.
+/// A request as it is sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
     /// [`VERSION`].
     pub version: u32,
-    /// Which registry is meant; None where any will do.
-    pub registry: Option<Registry>,
-    /// Time that rows that are locked are waited for: less than the answer is.
+    /// The registry that is meant; None where any will do.
+    pub registry: Option<RegistryName>,
+    /// Time that locked rows are waited for: less than the response is.
     pub timeout: Duration,
-    /// What is asked.
+    /// The request itself.
     pub ask: RequestBody,
 }
 
-/// What is asked.
+/// A request, of all kinds.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum RequestBody {
-    /// Which registry is this?
+    /// Tell your identity and release.
     Introduce,
-    /// Which tags are there? As many as an answer takes.
+    /// List your tags, as many as a response takes.
     Tags {
         /// Only those after this one.
         after: Option<String>,
@@ -93,37 +91,37 @@ pub enum RequestBody {
         /// Their rows.
         #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
-        /// How far tags were received from this registry: where its own row is behind that, or gone, it was set back, and
-        /// none is had.
+        /// Tags that were received from this registry. Where its own row is behind one, or gone, it was set back: no tag is
+        /// taken over.
         #[serde(default, deserialize_with = "bounded::rows")]
         received: Vec<ReceivedTag>,
-        /// Which one of several registries is asked.
+        /// The share of the registry, where there are several.
         share: Option<Share>,
     },
     /// Reserve ids of these tags.
     Reserve(#[serde(deserialize_with = "bounded::wants")] Vec<ReserveRequest>),
     /// Reserve numbers of keys of a dense series: nodes of 0.2 ask it.
     ReserveNumbers(Box<RawValue>),
-    /// Give me a worker id.
+    /// Lease me a worker id.
     Lease(Box<LeaseRequest>),
     /// Move the expiry of my lease on.
     Renew {
-        /// The worker id,
+        /// The worker id.
         worker: u32,
-        /// the token that its row has,
+        /// The token of its row.
         token: i64,
-        /// and what it is to say from now on.
+        /// The row from now on.
         entry: Entry,
     },
-    /// Another may have this worker id.
+    /// Take my worker id back.
     Release {
-        /// The datacenter,
+        /// The datacenter.
         datacenter: u32,
-        /// the worker id,
+        /// The worker id.
         worker: u32,
-        /// its token,
+        /// The token of its row.
         token: i64,
-        /// and the instant from which it is free.
+        /// The instant from which it is free.
         from: UnixMicros,
     },
 }
@@ -133,29 +131,29 @@ pub enum RequestBody {
 pub struct ReceivedTag {
     /// The tag.
     pub tag: String,
-    /// How far.
+    /// The period and the highest id.
     pub reached: Reached,
 }
 
-/// What is wanted of a tag.
+/// A request for ids of a tag.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReserveRequest {
     /// The tag.
     pub tag: String,
-    /// True if it is to be made if there is none.
+    /// True if a missing one is to be made.
     pub create: bool,
     /// Number of ids, and their terms.
     pub wish: Wish,
 }
 
-/// What the holder of a worker id writes into its row.
+/// The row of a worker id, as its holder writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The datacenter.
     pub datacenter: u32,
-    /// By what the row is known as ours from now on.
+    /// The token by which the row is ours from now on.
     pub token: i64,
-    /// For how long from now, by the registry's clock, we may issue.
+    /// The time from now, by the registry's clock, in which we may issue.
     pub duration: Duration,
     /// Our clock.
     pub now: UnixMicros,
@@ -165,32 +163,31 @@ pub struct Entry {
     pub holder: Holder,
 }
 
-/// What there is to go by when a worker id is looked for.
+/// A request for a worker id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeaseRequest {
-    /// What to write.
+    /// The row to write.
     pub entry: Entry,
-    /// By which policy.
+    /// The policy of the choice.
     pub policy: Policy,
     /// The token of the lease that there is.
     pub token: Option<i64>,
     /// Worker ids that can't be used now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// Number of worker ids there are, from 0 on: those that the layout has, or fewer where the server issues in
-    /// another one that has no room for all of them.
+    /// Number of worker ids, from 0 on: those of the layout, or fewer where the server issues in another one that has no room
+    /// for all of them.
     pub capacity: u32,
-    /// Where to begin to look for one; None: where the registry has it.
+    /// The place where the search begins; None: where the registry has it.
     pub preferred: Option<Preferred>,
-    /// How far clocks may differ.
+    /// The limit of the difference between clocks.
     pub max_clock_skew: Duration,
     /// A lease that has not ended, of another registry that was in this one's place.
-    #[serde(default)]
     pub former: Option<Former>,
-    /// Worker ids that the registry's own server has without a row here. It is that server which knows.
+    /// Worker ids that the registry's own server has without a row here, by that server.
     #[serde(skip)]
     pub taken: Vec<u32>,
-    /// Time that leases of a former registry last at most, as this registry's own do.
+    /// The longest time that leases of a former registry last, as this registry's own do.
     #[serde(skip)]
     pub longest: Duration,
 }
@@ -204,44 +201,44 @@ pub struct Former {
     pub expiry: UnixMicros,
 }
 
-/// What came of looking for a worker id.
+/// The outcome of a search for a worker id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Leased {
-    /// There is one.
+    /// One was taken.
     Taken {
-        /// How it was taken.
+        /// The choice.
         choice: Choice,
-        /// Below which it may be used.
+        /// The instant before which it may be used.
         expiry: UnixMicros,
     },
-    /// Another was faster.
+    /// Another server was faster.
     Missed,
-    /// There is none to be had.
+    /// None can be had.
     None(LeaseError),
 }
 
-/// Reason why there is none.
+/// Reason why there is no worker id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseError {
-    /// What is wrong,
+    /// The message.
     pub message: String,
-    /// the figures,
+    /// The figures.
     pub detail: String,
-    /// and the way out.
+    /// The way out.
     pub hint: String,
-    /// The holders of the worker ids: only for users that may see what other servers there are. Empty where that is no matter.
+    /// The holders of the worker ids, only for users that may see other servers; empty where they do not matter.
     #[serde(default)]
     pub holders: String,
 }
 
 impl LeaseError {
-    /// There is none yet.
+    /// One of a server that has none yet.
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
     }
 
-    /// As another error says it.
+    /// The same as another error.
     pub fn of(error: &(impl Explain + ?Sized)) -> Self {
         let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
         Self { message: error.to_string(), detail, hint, holders: String::new() }
@@ -272,46 +269,46 @@ impl fmt::Display for LeaseError {
     }
 }
 
-/// An answer.
+/// A response as it is sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Response {
-    /// The registry that answers.
-    pub registry: Registry,
+    /// The registry that responds.
+    pub registry: RegistryName,
     /// Its clock.
     pub clock: UnixMicros,
-    /// What it says.
+    /// The response itself.
     pub said: ResponseBody,
 }
 
-/// What a registry says.
+/// A response, of all kinds.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ResponseBody {
-    /// It is this version of the extension.
+    /// The registry's release of the extension.
     Introduced {
         /// As in the catalog.
         version: String,
     },
-    /// It has these tags, in their order; none where there are no more.
+    /// Tags in their order; none where there are no more.
     Tags(#[serde(deserialize_with = "bounded::rows")] Vec<Box<RawValue>>),
-    /// It has them now; the first that is not fit for this registry, if any.
+    /// The tags were taken over, but for the first one that is not fit for this registry, if any.
     HandedOver(Option<(String, Unfit)>),
-    /// What came of each.
+    /// The outcome for each tag.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
     /// There is no such series.
     ReservedNumbers(NoSeries),
-    /// What came of it.
+    /// The outcome of the search.
     Leased(Leased),
     /// The expiry; None where the row has another token.
     Renewed(Option<UnixMicros>),
-    /// It is done.
+    /// The worker id was taken back.
     Released,
     /// It is not the registry that is meant.
     Stranger(Stranger),
-    /// It speaks another version than the question.
+    /// It speaks another version than the request.
     Version(u32),
 }
 
-/// What nodes of 0.2 are told that ask for numbers of a dense series.
+/// The response to nodes of 0.2 that ask for numbers of a dense series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoSeries {
     /// The registry counts none.
@@ -319,13 +316,13 @@ pub enum NoSeries {
 }
 
 impl RequestBody {
-    /// Returns whether it moves tags up, or lists them all: what administrators of nodes ask, and workers never.
+    /// Returns whether it raises tags, or lists them all: administrators of nodes send it, and workers never.
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
     /// Returns whether it may be one of several in a transaction, which the node ends: a node hands all of its tags
-    /// over, or none. The answer to another is good when it is given.
+    /// over, or none.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })
     }
@@ -337,7 +334,7 @@ impl Request {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
-    /// From text; None where it is of another version.
+    /// Reads one; None where it is of another version.
     pub fn from_text(text: &str) -> serde_json::Result<Option<Self>> {
         #[derive(Deserialize)]
         struct Form {
@@ -354,7 +351,7 @@ impl Response {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
-    /// From text.
+    /// Reads one.
     pub fn from_text(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }

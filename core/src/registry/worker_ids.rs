@@ -1,7 +1,7 @@
-//! A registry's answers about worker ids: it leases them, renews leases and takes worker ids back.
+//! A registry's side of requests for worker ids: it leases them, renews leases and takes worker ids back.
 //!
-//! Each answer is the work of one transaction on the rows of worker ids. A row is written only while it is locked and still
-//! says what the decision rests on: two servers that want the same worker id never both get it.
+//! Each request is the work of one transaction on the rows of worker ids. A row is written only while it is locked and still
+//! as it was when the decision was made: two servers that want the same worker id never both get it.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -18,23 +18,18 @@ const LISTED: usize = 20;
 /// or whenever its clock is behind.
 const MAX_HELD: u64 = 64;
 
-/// The rows of worker ids, within one transaction. What is written becomes visible to others, and locks end, when that is
-/// committed.
+/// The rows of worker ids, within one transaction.
 pub trait WorkerRows {
-    /// Reason why a statement failed.
+    /// Reason why a statement failed, or a row was locked for too long.
     type Error;
-
-    /// The highest worker id of the datacenter, and the latest time that another server told of whose lease has not ended.
+    /// The highest worker id of the datacenter, and the latest time of another server's last id, of leases that have not ended.
     fn overview(
         &mut self,
         entry: &Entry,
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-
-    /// Returns the number of worker ids of its datacenter that this server has that are not free yet, but for those with
-    /// these tokens.
+    /// Number of worker ids of this server that are not free yet, of its datacenter, but for those with these tokens.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
-
     /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
     fn rows(
         &mut self,
@@ -42,34 +37,21 @@ pub trait WorkerRows {
         all: bool,
         own: [Option<i64>; 2],
     ) -> Result<Vec<LeaseRow>, Self::Error>;
-
-    /// Locks the row of a worker id, and gives it as it was committed last; None where there is none.
-    ///
-    /// # Errors
-    /// The statement failed, or the row was locked for too long.
+    /// Locks the row of a worker id, and returns it as it was committed last; None where there is none.
     fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, Self::Error>;
-
-    /// Writes a row where there is none; whether there was none. A transaction that has just written one is waited for.
-    ///
-    /// # Errors
-    /// The statement failed, or that took too long.
+    /// Writes a row where there is none, and returns whether there was none. A transaction that has just written one is waited for.
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Self::Error>;
-
     /// Writes over a locked row.
     fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Self::Error>;
-
     /// Notes in a locked row that its worker id was given back.
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
-
-    /// Until when worker ids may be, or were, in use that have no row, as a former registry leased them; None: that was never so.
+    /// The instant until which worker ids without a row may be, or were, in use, as a former registry leased them; None: that was
+    /// never so.
     fn wary_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
-
     /// Notes that in the row of a worker id, if there is one.
     fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), Self::Error>;
-
     /// A random number.
     fn random(&mut self) -> u32;
-
     /// The first `limit` holders of worker ids from 0 to `last`.
     fn holders(
         &mut self,
@@ -78,12 +60,8 @@ pub trait WorkerRows {
         limit: usize,
         now: UnixMicros,
     ) -> Result<Vec<HeldWorker>, Self::Error>;
-
     /// The timeline of the server that has the rows.
     fn timeline(&self) -> u32;
-
-    /// Called between attempts, which others can make many: ends the work if it is to be ended.
-    fn check_for_interrupts(&self);
 }
 
 /// A worker id and its holder, for people.
@@ -99,12 +77,9 @@ pub struct HeldWorker {
     pub expiry: UnixMicros,
 }
 
-/// The request of another server, as far as that may decide: any role that may ask may have written it. `taken` gives
-/// the worker ids of a datacenter that this server has itself, for one with these tokens; `timeline` is the registry's, as is
-/// `longest`, the time that its leases last at most, with what clocks may differ by.
-///
-/// # Errors
-/// That of `taken`.
+/// Bounds the request of another server, which any role that may ask may have written. `taken` gives the worker ids of a
+/// datacenter that this server has itself, for one with these tokens; `timeline` is the registry's, as is `longest`, the longest
+/// time that its leases last, with the limit of the difference between clocks.
 pub fn bounded<E>(
     ask: RequestBody,
     now: UnixMicros,
@@ -127,7 +102,7 @@ pub fn bounded<E>(
             bound(&mut entry, now);
             RequestBody::Renew { worker, token, entry }
         }
-        // A lease that has ended has done so, whatever its holder says.
+        // A lease that has ended stays so.
         RequestBody::Release { datacenter, worker, token, from } => {
             RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }
@@ -136,7 +111,7 @@ pub fn bounded<E>(
 }
 
 /// A time of the last id beyond the registry's clock would keep other servers from leasing anything, and a long lease would
-/// keep the worker id from them. It counts from the registry's clock.
+/// keep the worker id from them.
 fn bound(entry: &mut Entry, now: UnixMicros) {
     if holds(Guard::PeersBounded) {
         entry.last = entry.last.map(|last| last.min(now));
@@ -145,10 +120,7 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
 }
 
 /// Chooses a worker id and takes it; another one where others that came at the same time were faster. `now` is the registry's
-/// clock.
-///
-/// # Errors
-/// Those of the rows, and nothing is to be committed.
+/// clock. After an error of the rows nothing is to be committed, here as in the next functions.
 pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) -> Result<Leased, R::Error> {
     let LeaseRequest { entry, policy, capacity, .. } = wish;
     let (highest, latest) = rows.overview(entry, now)?;
@@ -160,7 +132,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
-    // Above all that there are is one that no server had: then there is no need to look at them.
+    // One above all rows had no holder: then the rows need not be read.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
@@ -184,7 +156,6 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
         wary: wary_until.map(|_| wish.former.map(|former| former.worker)),
     };
     for _ in 0..CROWD {
-        rows.check_for_interrupts();
         let found = rows.rows(entry.datacenter, above.is_none() || wary_until.is_some(), own)?;
         let leased = match search.choose(&found) {
             Some(choice) => {
@@ -216,7 +187,6 @@ fn begun_after(choice: Choice, last_wary: Option<UnixMicros>, wish: &LeaseReques
     }
 }
 
-/// A registry that was made anew cannot know what else the former one leased.
 fn wary(until: UnixMicros) -> LeaseError {
     LeaseError::yet(
         format!(
@@ -228,12 +198,12 @@ fn wary(until: UnixMicros) -> LeaseError {
     )
 }
 
-/// Returns what a row says of the server that it is newly leased to.
+/// The row of a worker id that is newly leased.
 fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
     LeaseRow { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
 
-/// Writes the row of the chosen worker id, and gives the end of the lease; None where it is not as it was seen any more.
+/// Writes the row of the chosen worker id, and returns the end of the lease; None where the row has changed.
 fn take<R: WorkerRows>(
     rows: &mut R,
     choice: &Choice,
@@ -264,11 +234,8 @@ fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }
 
-/// Renews a lease and gives its end; None where the row is another server's now. A row that is gone is written again: the
-/// worker id is the server's until the end of the lease all the same. `now` is the registry's clock.
-///
-/// # Errors
-/// Those of the rows, and nothing is to be committed.
+/// Renews a lease and returns its end; None where the row is another server's now. A row that is gone is written again: the
+/// worker id is the server's until the end of the lease all the same.
 pub fn renew<R: WorkerRows>(
     rows: &mut R,
     worker: u32,
@@ -291,9 +258,6 @@ pub fn renew<R: WorkerRows>(
 }
 
 /// Takes a worker id back that has this token: another server may have it from an instant on.
-///
-/// # Errors
-/// Those of the rows, and nothing is to be committed.
 pub fn release<R: WorkerRows>(
     rows: &mut R,
     datacenter: u32,
@@ -313,14 +277,14 @@ pub fn release<R: WorkerRows>(
 pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a \
                                          snowflake_ids.layout with more worker bits.";
 
-/// The first of so many, for an error.
+/// The first items of a list, for an error.
 pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
     let shown: Vec<String> = all.into_iter().take(LISTED).map(|item| item.to_string()).collect();
     let more = if shown.len() < LISTED { "" } else { ", ..." };
     shown.join(", ") + more
 }
 
-/// There is no free worker id: why, what to do, and which servers have them.
+/// The error of a datacenter without a free worker id.
 fn none_free<R: WorkerRows>(
     rows: &mut R,
     wish: &LeaseRequest,
@@ -355,7 +319,6 @@ impl HeldWorker {
     }
 }
 
-/// A server that leases one after the other would leave none for others.
 fn too_many_held() -> LeaseError {
     LeaseError::yet(
         format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),

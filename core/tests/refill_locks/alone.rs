@@ -32,5 +32,5 @@ impl RegistryNotes for Nothing {
     fn is_news(&self, _: &Complaint) -> bool {
         false
     }
-    fn be_content(&self) {}
+    fn clear_complaint(&self) {}
 }

@@ -4,17 +4,19 @@ use super::database::{DEFINITION, Line, Lock, Locked, Tx, note_received};
 use super::network::Net;
 use super::node::Live;
 use super::registry::Trouble;
-use super::there::There;
 use super::world::{Env, SECOND, TAGS, Tag, World, server_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::handover::{self, NodeTables, NotedFloor, RegistryTags, Seeded, Standing};
+use snowflake_ids_core::registry::error::UnusableRegistry;
+use snowflake_ids_core::registry::handover::{
+    self, NodeTables, NotedFloor, Registries, RegistryTags, Seeded, Standing,
+};
 use snowflake_ids_core::registry::link::Site;
 use snowflake_ids_core::registry::wire::ReceivedTag;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::places;
-use snowflake_ids_core::sequence::reservation::{Reached, Share};
+use snowflake_ids_core::sequence::reservation::Share;
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
 use snowflake_ids_core::worker::refill::Received;
 use std::collections::BTreeSet;
@@ -92,8 +94,8 @@ impl<'e> Here<'e> {
     }
 }
 
-fn there<'e>(env: &'e Env<'e>, live: &Rc<Live>) -> There<Net<'e>> {
-    There::new(Net { env, live: live.clone() }, TIMEOUT)
+fn there<'e>(env: &'e Env<'e>, live: &Rc<Live>) -> Registries<Net<'e>> {
+    Registries::new(Net { env, live: live.clone() }, TIMEOUT)
 }
 
 fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
@@ -263,10 +265,6 @@ impl RegistryTags for Tx<'_> {
         };
         Ok(rows.iter().map(standing).collect())
     }
-
-    fn check_for_interrupts(&mut self) {
-        self.env().turn();
-    }
 }
 
 impl Tx<'_> {
@@ -293,9 +291,12 @@ impl RegistryTags for Here<'_> {
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Locked> {
         self.tx.standings(rows)
     }
+}
 
-    fn check_for_interrupts(&mut self) {
-        self.tx.env().turn();
+/// It fails all the same.
+impl From<UnusableRegistry> for Locked {
+    fn from(_: UnusableRegistry) -> Self {
+        Self
     }
 }
 
@@ -328,18 +329,14 @@ impl NodeTables for Here<'_> {
         Ok(self.tx.page(after))
     }
 
-    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Locked> {
+    fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Locked> {
         self.tx.env().turn();
         let noted = |((identity, tag), received): (&(String, Tag), &Received)| {
             (identity.clone(), ReceivedTag { tag: TAGS[*tag].to_owned(), reached: received.reached })
         };
-        Ok(self.tx.look(|store| store.received.iter().map(noted).collect()))
-    }
-
-    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Locked> {
-        self.tx.env().turn();
-        let tag = TAGS.iter().position(|name| *name == tag).unwrap();
-        Ok(self.tx.look(|store| store.received.get(&(identity.to_owned(), tag)).map(|noted| noted.reached)))
+        let mut found: Vec<_> = self.tx.look(|store| store.received.iter().map(noted).collect());
+        found.retain(|(_, received)| only.is_none_or(|only| received.tag == only));
+        Ok(found)
     }
 
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Locked> {

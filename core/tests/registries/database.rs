@@ -346,7 +346,7 @@ impl refill::Tables for Tx<'_> {
         Ok(self.look(|store| store.sites.iter().any(|site| site.seen.identity == identity)))
     }
 
-    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Locked> {
+    fn note_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Locked> {
         self.env.turn();
         let registry = registry.clone();
         self.change(move |store| {
@@ -401,10 +401,6 @@ impl TagRegistry for Tx<'_> {
 
     fn floor(&mut self, _: &directory::Tag) -> Option<Floor> {
         None
-    }
-
-    fn check_for_interrupts(&mut self) {
-        self.env.turn();
     }
 }
 

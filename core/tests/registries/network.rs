@@ -5,9 +5,9 @@ use super::node::Live;
 use super::registry::Trouble;
 use super::world::{Env, Event, Pid, SECOND, TAGS, World, registry_of};
 use serde_json::value::RawValue;
-use snowflake_ids_core::registry::admission::{Admission, Way, admit};
-use snowflake_ids_core::registry::client::{Network, Options, Statement};
-use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError};
+use snowflake_ids_core::registry::accept::{Admission, admit};
+use snowflake_ids_core::registry::client::{Network, Options, RemoteStatement};
+use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError, SqlError};
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::handover::take_over;
 use snowflake_ids_core::registry::link::{RegistryNotes, Site};
@@ -27,7 +27,7 @@ pub struct Connection {
     backend: Pid,
     /// and the one that connected.
     client: Pid,
-    requests: VecDeque<(Statement, String)>,
+    requests: VecDeque<(RemoteStatement, String)>,
     responses: VecDeque<Result<String, ConnectionError>>,
     closed: bool,
     /// How many requests are on their way.
@@ -60,7 +60,7 @@ impl World {
         id
     }
 
-    pub fn deliver(&mut self, id: u64, statement: Statement, text: String) {
+    pub fn deliver(&mut self, id: u64, statement: RemoteStatement, text: String) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.coming -= 1;
         connection.requests.push_back((statement, text));
@@ -95,7 +95,7 @@ impl World {
     }
 
     /// Has a request arrive later.
-    fn send(&mut self, id: u64, delay: u64, statement: Statement, text: String) {
+    fn send(&mut self, id: u64, delay: u64, statement: RemoteStatement, text: String) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.coming += 1;
             self.after(delay, Event::Deliver { connection: id, statement, text });
@@ -129,18 +129,18 @@ fn serve(env: &Env<'_>, id: u64) {
             return;
         };
         let result = match statement {
-            Statement::Begin => {
+            RemoteStatement::Begin => {
                 block = Some(Tx::begin(env, 5 * SECOND));
                 Ok(String::new())
             }
-            Statement::Bounds => Ok(String::new()),
-            Statement::Commit => {
+            RemoteStatement::Bounds => Ok(String::new()),
+            RemoteStatement::Commit => {
                 block.take().unwrap().commit();
                 Ok(String::new())
             }
-            Statement::Serve | Statement::TakeOver => {
-                let way = Way { may_take_over: statement == Statement::TakeOver, in_block: block.is_some() };
-                answer(env, &text, way, &mut block)
+            RemoteStatement::Serve | RemoteStatement::TakeOver => {
+                let may_take_over = statement == RemoteStatement::TakeOver;
+                answer(env, &text, may_take_over, &mut block)
             }
         };
         env.with(|world| {
@@ -155,11 +155,11 @@ fn serve(env: &Env<'_>, id: u64) {
 fn answer<'e>(
     env: &'e Env<'e>,
     text: &str,
-    way: Way,
+    may_take_over: bool,
     block: &mut Option<Tx<'e>>,
 ) -> Result<String, ConnectionError> {
     let this = env.with(|world| world.servers[env.server].who.clone());
-    let said = match admit(Request::accept(text).unwrap(), &this, way) {
+    let said = match admit(Request::accept(text).unwrap(), &this, may_take_over, block.is_some()) {
         Admission::Say(said) => said,
         Admission::InBlock | Admission::TakesOver => panic!("no server asks so"),
         Admission::Serve(ask, timeout) => {
@@ -203,8 +203,8 @@ fn index(tag: &str) -> usize {
 }
 
 fn refused() -> ConnectionError {
-    let message = "canceling statement due to lock timeout".to_owned();
-    ConnectionError::Refused { code: *b"55P03", message, detail: None, hint: None }
+    let message = "canceling statement due to lock timeout";
+    ConnectionError::Refused(SqlError::new(*b"55P03", message))
 }
 
 impl Tx<'_> {
@@ -274,7 +274,7 @@ impl<'e> Network for Net<'e> {
     fn run(
         &self,
         line: &mut Line,
-        statement: Statement,
+        statement: RemoteStatement,
         argument: &str,
         limit: Duration,
     ) -> Result<String, ConnectionError> {
@@ -287,7 +287,7 @@ impl<'e> Network for Net<'e> {
             // A pooler between them that sends it once more: no node waits for what comes of that.
             let server = world.connections.get(&id).map(|connection| connection.server);
             if let Some(server) = server
-                && statement == Statement::Serve
+                && statement == RemoteStatement::Serve
                 && !world.calm
                 && world.chance.once_in(30)
             {
@@ -389,7 +389,7 @@ impl RegistryNotes for Notes<'_> {
         self.with(|(_, why)| *why != complaint.why)
     }
 
-    fn be_content(&self) {
+    fn clear_complaint(&self) {
         self.with(|(_, why)| why.clear());
     }
 }

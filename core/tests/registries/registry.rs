@@ -30,7 +30,7 @@ pub enum Origin {
 /// A state of a server that it may be restored to.
 #[derive(Clone)]
 pub struct Backup {
-    pub who: wire::Registry,
+    pub who: wire::RegistryName,
     pub store: Store,
 }
 

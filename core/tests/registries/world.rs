@@ -9,7 +9,7 @@ use super::node::Node;
 use super::process::{Pause, Process, Wait};
 use super::registry::Registry;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::client::Statement;
+use snowflake_ids_core::registry::client::RemoteStatement;
 use snowflake_ids_core::registry::error::ConnectionError;
 use snowflake_ids_core::registry::wire;
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ pub enum Event {
     /// A request comes to a server,
     Deliver {
         connection: u64,
-        statement: Statement,
+        statement: RemoteStatement,
         text: String,
     },
     /// and the response to its client.
@@ -59,7 +59,7 @@ pub enum Event {
 
 /// A cluster, with one database.
 pub struct Server {
-    pub who: wire::Registry,
+    pub who: wire::RegistryName,
     pub cluster: i64,
     pub db: Rc<Db>,
     pub hung_until: u64,
@@ -163,7 +163,7 @@ impl World {
 
     /// A new cluster, with an identity of its own.
     pub fn add_server(&mut self) -> usize {
-        let who = wire::Registry { identity: format!("registry {}", self.identities), timeline: 1 };
+        let who = wire::RegistryName { identity: format!("registry {}", self.identities), timeline: 1 };
         let cluster = i64::try_from(self.identities).unwrap();
         self.identities += 1;
         self.servers.push(Server { who, cluster, db: Rc::default(), hung_until: 0, down_until: 0 });

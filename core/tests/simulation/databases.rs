@@ -6,9 +6,9 @@ use super::host::Host;
 use super::lease_worker::renew;
 use super::registry::Registry;
 use snowflake_ids_core::registry::lease_launch::{
-    self, Action, Changes, Databases, End, Errand, Known, Launch, Renewal, Use,
+    self, DatabaseUse, Databases, End, KnownRegistry, Launch, LaunchAction, LeaseTask, RegistryChanges,
+    Renewal,
 };
-use snowflake_ids_core::registry::lease_worker::LeaseHost;
 use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::server::issuer::Issuer;
 use snowflake_ids_core::server::state::Chosen;
@@ -39,7 +39,7 @@ pub struct LeaseSlot {
 
 impl LeaseSlot {
     /// Tells what the database is.
-    pub fn report(&self, found: Use) {
+    pub fn report(&self, found: DatabaseUse) {
         self.reached.set(Some(End { arrived: true, found: Some(found) }));
     }
 
@@ -65,31 +65,31 @@ impl Leases {
             self.launch.ended(end, host, uptime);
         }
         renew(host, issuer, &mut self.renewal);
-        let known = Known::of(&host.live.shared.counts);
+        let known = KnownRegistry::of(&host.live.shared.counts);
         let pending = requests.request.pending().is_some();
-        let changes = Changes::take(requests, &host.live.shared.counts);
+        let changes = RegistryChanges::take(requests, &host.live.shared.counts);
         match self.launch.next(pending, slot.database.get() == 0, known, changes, host, uptime) {
-            Action::Start(errand, database) => {
+            LaunchAction::Start(errand, database) => {
                 slot.database.set(database);
                 host.sim.note(|| format!("server {}: {errand:?} in {database}", host.server.number));
                 let (server, incarnation) = (host.server.number, host.server.incarnation.get());
                 let start = Event::LeaseWorker { server, incarnation, errand, database };
                 host.send(host.sim.chance.between(1, 100_000), start);
             }
-            Action::Note(found) => {
+            LaunchAction::Note(found) => {
                 let noted = issuer.change(|state, here| lease_launch::note(state, here, requests, found));
                 if host.note(noted).is_some() && found.is_some() {
                     requests.ask_to_renew();
                 }
             }
-            Action::Answer => {
+            LaunchAction::Answer => {
                 let none = host.note(issuer.change(|state, here| state.no_worker(here))).flatten();
                 if let Some(ticket) = requests.request.pending() {
                     let answer = if none.is_none() { Answer::Supplied } else { Answer::Exhausted };
                     requests.request.answer(ticket, answer);
                 }
             }
-            Action::OutOfReach(_) | Action::Wait(_) => {}
+            LaunchAction::OutOfReach(_) | LaunchAction::Wait(_) => {}
         }
     }
 }
@@ -120,9 +120,9 @@ impl Host<'_> {
             }
         }
         self.live.slot.report(match database.draws.get() {
-            true => Use::Node,
-            false if database.registry.borrow().is_some() => Use::Registry,
-            false => Use::None,
+            true => DatabaseUse::Node,
+            false if database.registry.borrow().is_some() => DatabaseUse::Registry,
+            false => DatabaseUse::None,
         });
     }
 
@@ -145,15 +145,15 @@ impl Host<'_> {
 }
 
 /// Does what a lease worker is started for, and leaves.
-pub fn run(host: &Host<'_>, errand: Errand, database: u32, serve: impl FnOnce()) {
+pub fn run(host: &Host<'_>, errand: LeaseTask, database: u32, serve: impl FnOnce()) {
     let slot = &host.live.slot;
     // Now and then it does not get into the database.
     if !host.sim.happens_once_in(10) {
         slot.reached.set(Some(End { arrived: true, found: None }));
         host.call();
         match errand {
-            Errand::Look => host.look(database),
-            Errand::Serve => serve(),
+            LeaseTask::Look => host.look(database),
+            LeaseTask::Serve => serve(),
         }
     }
     slot.end();

@@ -1,6 +1,6 @@
 //! What happens in a run, and where.
 
-use snowflake_ids_core::registry::lease_launch::Errand;
+use snowflake_ids_core::registry::lease_launch::LeaseTask;
 use std::cmp::Ordering;
 
 /// When every run begins: some instant of 2026.
@@ -52,7 +52,7 @@ pub enum Event {
     LeaseWorker {
         server: usize,
         incarnation: u64,
-        errand: Errand,
+        errand: LeaseTask,
         database: u32,
     },
     Start {

@@ -9,20 +9,21 @@ use super::registry::{Locked, Registry, name};
 use super::server::{EXPIRY, FORMER, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease_launch::{Errand, Lapse, Renewal, Use};
+use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlError};
+use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::registry::lease_launch::{DatabaseUse, Lapse, LeaseTask, Renewal};
 use snowflake_ids_core::registry::lease_worker::{
-    Doubt, LeaseEvent, LeaseHost, LeaseLink, LeaseSettings, LeaseWorker, LinkError, Other, RegistryPlace,
-    Round,
+    LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryPlace, Round,
 };
+use snowflake_ids_core::registry::link::{Registry as Asked, Site};
 use snowflake_ids_core::registry::wire::{
-    self, LeaseError, Registry as Name, Request, RequestBody, Response, ResponseBody,
+    self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
 };
 use snowflake_ids_core::registry::worker_ids::bounded;
 use snowflake_ids_core::sequence::request;
 use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
@@ -32,21 +33,21 @@ const IDLE: u32 = 10;
 /// How long an answer is waited for.
 const LIMIT: i64 = 5 * SECOND;
 
-pub fn lease_worker(host: &Host<'_>, errand: Errand, database: u32) {
+pub fn lease_worker(host: &Host<'_>, errand: LeaseTask, database: u32) {
     databases::run(host, errand, database, || look_after(host, database));
 }
 
 /// Looks after the lease whenever a session asks, or it is to be renewed, until there is nothing to do.
 fn look_after(host: &Host<'_>, database: u32) {
-    let link = Link { host, database: host.database(database), failed: Cell::new(None) };
-    let mut worker = LeaseWorker::new(host.issuer(), link, host, &host.live.requests);
+    let server = LeaseServer { host, database: host.database(database), failed: Cell::new(None) };
+    let mut worker = LeaseWorker::new(host.issuer(), server, &host.live.requests);
     let mut idle = 0;
     while idle < IDLE {
         match worker.round() {
             Round::Served => idle = 0,
             Round::Idle => idle += 1,
             Round::Elsewhere => return,
-            Round::Nowhere => return host.live.slot.report(Use::None),
+            Round::Nowhere => return host.live.slot.report(DatabaseUse::None),
         }
         host.rest(host.sim.pace.min(200_000));
     }
@@ -72,8 +73,8 @@ pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Rene
     }
 }
 
-impl LeaseHost for &Host<'_> {
-    fn uptime(&self) -> Duration {
+impl Host<'_> {
+    pub fn uptime(&self) -> Duration {
         Duration::from_micros(self.server.clocks.since_boot(self.sim.now()))
     }
 
@@ -84,97 +85,104 @@ impl LeaseHost for &Host<'_> {
             duration: Duration::from_micros(EXPIRY.cast_unsigned()),
         }
     }
+}
+
+/// The server with its way to the registry.
+struct LeaseServer<'a> {
+    host: &'a Host<'a>,
+    database: &'a Database,
+    /// When the registry gave no answer last.
+    failed: Cell<Option<Duration>>,
+}
+
+impl LeaseHost for LeaseServer<'_> {
+    fn uptime(&self) -> Duration {
+        self.host.uptime()
+    }
+
+    fn settings(&self) -> LeaseSettings {
+        self.host.settings()
+    }
 
     fn port(&self) -> Option<i32> {
         Some(5432)
     }
 
     fn database(&self) -> u32 {
-        self.live.slot.database.get()
+        self.host.live.slot.database.get()
+    }
+
+    fn find(&mut self) -> Result<RegistryPlace, RegistryError> {
+        self.host.call();
+        Ok(if self.database.registry.borrow().is_some() {
+            RegistryPlace::Here
+        } else if self.database.draws.get() {
+            let seen = name(self.host.server.introduced.get());
+            RegistryPlace::On(Site { position: 0, server: "shared".into(), seen })
+        } else {
+            RegistryPlace::Nowhere
+        })
+    }
+
+    fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Asked + 'a> {
+        match site {
+            Some(site) => Box::new(Shared { server: self, site }),
+            None => Box::new(Own { server: self, now }),
+        }
+    }
+
+    fn health(&self, _: &Site) -> Health {
+        let failed = self.failed.get();
+        Health { failures: failed.is_some().into(), failed_at: failed.unwrap_or_default() }
+    }
+
+    fn note_seen(&mut self, _: &Name) -> Result<(), RegistryError> {
+        Ok(())
     }
 
     fn note(&mut self, event: LeaseEvent<'_>) {
-        self.sim.note(|| format!("server {}: {event:?}", self.server.number));
+        self.host.sim.note(|| format!("server {}: {event:?}", self.host.server.number));
     }
 
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>) {
-        self.sim.note(|| format!("server {}: lease {:?}", self.server.number, outcome));
+        self.host.sim.note(|| format!("server {}: lease {:?}", self.host.server.number, outcome));
         let answer = if outcome.is_ok() { request::Answer::Supplied } else { request::Answer::Exhausted };
-        self.live.requests.request.answer(ticket, answer);
+        self.host.live.requests.request.answer(ticket, answer);
     }
 }
 
-/// The way to the registry.
-struct Link<'a> {
-    host: &'a Host<'a>,
-    database: &'a Database,
-    /// When the registry gave no answer last.
-    failed: Cell<Option<i64>>,
+/// The registry that is the server's own database.
+struct Own<'a> {
+    server: &'a LeaseServer<'a>,
+    now: UnixMicros,
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-enum NoAnswerError {
-    Locked,
-    Silent,
-    Doubted(Doubt),
-}
-
-impl fmt::Display for NoAnswerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Locked => f.write_str("rows are locked"),
-            Self::Silent => f.write_str("no answer came"),
-            Self::Doubted(doubt) => write!(f, "{doubt:?}"),
-        }
-    }
-}
-
-impl LinkError for NoAnswerError {
-    fn is_conflict(&self) -> bool {
-        matches!(self, Self::Locked)
-    }
-
-    fn explain(self) -> LeaseError {
-        LeaseError::yet(self.to_string(), "")
-    }
-}
-
-impl From<Locked> for NoAnswerError {
-    fn from(_: Locked) -> Self {
-        Self::Locked
-    }
-}
-
-impl LeaseLink for Link<'_> {
-    type Error = NoAnswerError;
-
-    fn find(&mut self) -> Result<RegistryPlace, NoAnswerError> {
-        self.host.call();
-        if self.database.registry.borrow().is_some() {
-            return Ok(RegistryPlace::Here);
-        } else if !self.database.draws.get() {
-            return Ok(RegistryPlace::Nowhere);
-        }
-        Ok(RegistryPlace::On(Other {
-            server: "shared".into(),
-            seen: name(self.host.server.introduced.get()),
-        }))
-    }
-
-    fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, NoAnswerError> {
-        let (host, registry) = (self.host, self.database.registry.borrow().clone());
+impl Asked for Own<'_> {
+    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
+        let (host, registry) = (self.server.host, self.server.database.registry.borrow().clone());
         host.call();
-        let registry = registry.ok_or(NoAnswerError::Silent)?;
-        let said = registry.serve(host.server.timeline.get(), &ask, now, &|| host.call())?;
+        let registry = registry.ok_or(ConnectionError::Silent(Duration::ZERO))?;
+        let locked = |Locked| RegistryError::Here(SqlError::new(*b"55P03", "rows are locked"));
+        let said =
+            registry.serve(host.server.timeline.get(), &ask, self.now, &|| host.call()).map_err(locked)?;
         host.call();
-        Ok(said)
+        Ok(Response { registry: registry.name(), clock: self.now, said })
     }
+}
 
-    fn ask_other(&mut self, other: &Other, ask: RequestBody) -> Result<Response, NoAnswerError> {
-        let (host, sim, live) = (self.host, &self.host.sim, &self.host.live);
+/// The registry that servers share.
+struct Shared<'a> {
+    server: &'a LeaseServer<'a>,
+    site: &'a Site,
+}
+
+impl Asked for Shared<'_> {
+    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
+        let LeaseServer { host, failed, .. } = self.server;
+        let (sim, live) = (&host.sim, &host.live);
         let timeout = Duration::from_secs(1);
-        let request = Request { version: wire::VERSION, registry: Some(other.seen.clone()), timeout, ask };
+        let registry = Some(self.site.seen.clone());
+        let request = Request { version: wire::VERSION, registry, timeout, ask };
         let number = live.sent.get() + 1;
         live.sent.set(number);
         live.answer.replace(None);
@@ -188,20 +196,8 @@ impl LeaseLink for Link<'_> {
         }
         host.rest(LIMIT);
         let answer = live.answer.take();
-        self.failed.set(answer.is_none().then_some(sim.now()));
-        Ok(Response::accept(&answer.ok_or(NoAnswerError::Silent)?).unwrap())
-    }
-
-    fn has_just_failed(&self, _: &Other) -> bool {
-        self.failed.get().is_some_and(|failed| self.host.sim.now() < failed + SECOND)
-    }
-
-    fn note_seen(&mut self, _: &Name) -> Result<(), NoAnswerError> {
-        Ok(())
-    }
-
-    fn doubt(&self, _: &Other, doubt: Doubt) -> NoAnswerError {
-        NoAnswerError::Doubted(doubt)
+        failed.set(answer.is_none().then(|| host.uptime()));
+        Ok(Response::accept(&answer.ok_or(ConnectionError::Silent(time(LIMIT)))?).unwrap())
     }
 }
 

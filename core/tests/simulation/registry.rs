@@ -3,7 +3,7 @@
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
-use snowflake_ids_core::registry::wire::{Entry, Registry as Name, RequestBody, ResponseBody};
+use snowflake_ids_core::registry::wire::{Entry, RegistryName as Name, RequestBody, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -293,6 +293,4 @@ impl WorkerRows for Transaction<'_> {
     fn timeline(&self) -> u32 {
         self.timeline
     }
-
-    fn check_for_interrupts(&self) {}
 }

@@ -22,32 +22,26 @@ impl Ceiling {
 
     /// Does `work`, which neither throws nor panics, with no more than this.
     pub fn over<T>(self, work: impl FnOnce() -> T) -> T {
-        let _lowered = self.bytes.and_then(Lowered::to);
-        work()
-    }
-}
-
-/// The limit while it is lowered.
-struct Lowered(libc::rlimit);
-
-impl Lowered {
-    fn to(bytes: libc::rlim_t) -> Option<Self> {
-        let mut former = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: reads into a variable of ours, and sets a limit that is no higher than what may be.
-        unsafe {
-            if libc::getrlimit(libc::RLIMIT_AS, &raw mut former) != 0 {
-                return None;
-            }
-            let lower = libc::rlimit { rlim_cur: bytes.min(former.rlim_cur), ..former };
-            (libc::setrlimit(libc::RLIMIT_AS, &raw const lower) == 0).then_some(Self(former))
+        let former = self.bytes.and_then(lower);
+        let done = work();
+        if let Some(former) = former {
+            // SAFETY: sets the limit that was there before, which may be done always.
+            unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const former) };
         }
+        done
     }
 }
 
-impl Drop for Lowered {
-    fn drop(&mut self) {
-        // SAFETY: sets what was there before, which may be done always.
-        unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const self.0) };
+/// Lowers the limit, and returns the former one; None where that failed.
+fn lower(bytes: libc::rlim_t) -> Option<libc::rlimit> {
+    let mut former = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: reads into a variable of ours, and sets a limit that is no higher than what may be.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_AS, &raw mut former) != 0 {
+            return None;
+        }
+        let lower = libc::rlimit { rlim_cur: bytes.min(former.rlim_cur), ..former };
+        (libc::setrlimit(libc::RLIMIT_AS, &raw const lower) == 0).then_some(former)
     }
 }
 

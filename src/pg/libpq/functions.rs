@@ -10,7 +10,7 @@ use pgrx::{PgSqlErrorCode, function_name, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-/// What is linked with libpq and part of every server; from the server's own folder, whatever `dynamic_library_path`.
+/// A module of every server that is linked with libpq; from the server's own folder, whatever `dynamic_library_path`.
 const MODULE: &CStr = c"$libdir/libpqwalreceiver";
 
 /// A connection of libpq's.
@@ -28,10 +28,10 @@ pub struct ConnInfoOption {
     pub keyword: *const c_char,
     environment: *const c_char,
     compiled: *const c_char,
-    /// What it is set to; null where it is not.
+    /// Its value; null where it has none.
     pub value: *const c_char,
     label: *const c_char,
-    /// How it is shown to people: with a `D` in it, it is for libpq's own purposes.
+    /// The way it is shown to people: with a `D` in it, it is for libpq's own purposes.
     pub display: *const c_char,
     size: c_int,
 }
@@ -48,7 +48,7 @@ macro_rules! functions {
 
         impl Functions {
             /// # Safety
-            /// What has these names in the process is libpq's.
+            /// These names in the process are libpq's.
             unsafe fn find() -> Self {
                 // SAFETY: the types are those of libpq's header, and stay the same as long as its library's name does.
                 unsafe {
@@ -84,8 +84,6 @@ functions! {
     result_status = c"PQresultStatus"(*const PgResult) -> c_uint;
     result_error_message = c"PQresultErrorMessage"(*const PgResult) -> *const c_char;
     result_error_field = c"PQresultErrorField"(*const PgResult, c_int) -> *const c_char;
-    tuples = c"PQntuples"(*const PgResult) -> c_int;
-    fields = c"PQnfields"(*const PgResult) -> c_int;
     get_value = c"PQgetvalue"(*const PgResult, c_int, c_int) -> *const c_char;
     get_length = c"PQgetlength"(*const PgResult, c_int, c_int) -> c_int;
     clear = c"PQclear"(*mut PgResult);

@@ -2,8 +2,8 @@
 
 use super::ceiling::Ceiling;
 use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
-use pgrx::pg_sys;
-use snowflake_ids_core::registry::error::ConnectionError;
+use pgrx::pg_sys::{self, WL_SOCKET_READABLE, WL_SOCKET_WRITEABLE};
+use snowflake_ids_core::registry::error::{ConnectionError, SqlError};
 use snowflake_ids_core::registry::wire::{MAX_BYTES, said};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -21,19 +21,7 @@ const COMMAND_OK: c_uint = 1;
 const TUPLES_OK: c_uint = 2;
 const FATAL_ERROR: c_uint = 7;
 
-/// How far connecting has come.
-pub enum Poll {
-    /// It goes on when something can be read.
-    Reading,
-    /// It goes on when something can be written.
-    Writing,
-    /// It is connected.
-    Done,
-    /// It never will be.
-    Failed,
-}
-
-/// How much memory libpq may take: for an answer of the longest that is read, a buffer of up to twice its length, and a copy.
+/// Memory that libpq may take: for an answer of the longest that is read, a buffer of up to twice its length, and a copy.
 const ROOM: usize = 5 * MAX_BYTES;
 
 /// A connection, and one of the file descriptors that the server lets a process have.
@@ -64,31 +52,38 @@ impl Handle {
         let handle = Self { libpq, connection, ceiling: Ceiling::above(ROOM), _descriptor: descriptor };
         let ignore: NoticeReceiver = ignore_notice;
         // SAFETY: the connection is there until it is dropped, here as in all that follows; the receiver needs nothing.
-        unsafe { (libpq.set_notice_receiver)(handle.connection.as_ptr(), ignore, ptr::null_mut()) };
-        handle.tell(ERRORS_VERBOSE);
-        if handle.status() == CONNECTION_BAD { Err(handle.connect_error()) } else { Ok(handle) }
+        let status = unsafe {
+            (libpq.set_notice_receiver)(connection.as_ptr(), ignore, ptr::null_mut());
+            (libpq.set_error_verbosity)(connection.as_ptr(), ERRORS_VERBOSE);
+            (libpq.status)(connection.as_ptr())
+        };
+        if status == CONNECTION_BAD { Err(handle.connect_error()) } else { Ok(handle) }
     }
 
-    /// Goes on with connecting.
-    pub fn poll(&self) -> Poll {
+    /// Goes on with connecting. Returns the events of the socket to wait for; None once it is connected, and nothing blocks
+    /// from then on, closing included.
+    pub fn poll(&self) -> Result<Option<u32>, ConnectionError> {
+        let connection = self.connection.as_ptr();
         // SAFETY: as above.
-        match self.ceiling.over(|| unsafe { (self.libpq.connect_poll)(self.connection.as_ptr()) }) {
-            POLLING_READING => Poll::Reading,
-            POLLING_WRITING => Poll::Writing,
-            POLLING_OK => Poll::Done,
-            _ => Poll::Failed,
+        match self.ceiling.over(|| unsafe { (self.libpq.connect_poll)(connection) }) {
+            POLLING_READING => Ok(Some(WL_SOCKET_READABLE)),
+            POLLING_WRITING => Ok(Some(WL_SOCKET_WRITEABLE)),
+            POLLING_OK if self.never_block() => Ok(None),
+            _ => Err(self.connect_error()),
         }
     }
 
-    /// How much errors tell from now on.
-    fn tell(&self, verbosity: c_int) {
+    /// Has nothing block from now on. Returns whether that is so.
+    fn never_block(&self) -> bool {
         // SAFETY: as above.
-        unsafe { (self.libpq.set_error_verbosity)(self.connection.as_ptr(), verbosity) };
+        unsafe {
+            (self.libpq.set_error_verbosity)(self.connection.as_ptr(), ERRORS_DEFAULT);
+            (self.libpq.set_nonblocking)(self.connection.as_ptr(), 1) == 0
+        }
     }
 
-    /// Returns the reason why there is no connection.
-    pub fn connect_error(&self) -> ConnectionError {
-        // SAFETY: as in `error`.
+    fn connect_error(&self) -> ConnectionError {
+        // SAFETY: as above; the text is libpq's until the next call, and copied.
         let lines = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
         match ConnectionError::of_connecting(&lines) {
             ConnectionError::Rejected(code, words) => ConnectionError::Rejected(code, in_one_line(&words)),
@@ -97,37 +92,31 @@ impl Handle {
         }
     }
 
-    /// Has nothing block from now on, closing included. Gives whether it is so. There is a connection.
-    pub fn never_block(&self) -> bool {
-        self.tell(ERRORS_DEFAULT);
-        // SAFETY: as above.
-        unsafe { (self.libpq.set_nonblocking)(self.connection.as_ptr(), 1) == 0 }
-    }
-
-    /// Returns what to wait for; another one whenever libpq tries another address.
+    /// Returns the socket to wait for; another one whenever libpq tries another address.
     pub fn socket(&self) -> c_int {
         // SAFETY: as above.
         unsafe { (self.libpq.socket)(self.connection.as_ptr()) }
     }
 
-    fn status(&self) -> c_uint {
-        // SAFETY: as above.
-        unsafe { (self.libpq.status)(self.connection.as_ptr()) }
-    }
-
     /// Returns whether libpq takes it for connected.
     pub fn is_good(&self) -> bool {
-        self.status() == CONNECTION_OK
+        // SAFETY: as above.
+        unsafe { (self.libpq.status)(self.connection.as_ptr()) == CONNECTION_OK }
     }
 
-    /// Returns what went wrong last.
-    pub fn error(&self) -> String {
+    /// The last error, by which the connection is lost.
+    fn lost(&self) -> ConnectionError {
         // SAFETY: as above; the text is libpq's until the next call, and copied.
-        unsafe { one_line((self.libpq.error_message)(self.connection.as_ptr())) }
+        let message = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
+        ConnectionError::Lost(in_one_line(&message))
     }
 
-    /// Has a statement with one text argument sent. Gives whether that was begun.
-    pub fn send(&mut self, sql: &CStr, argument: &CStr) -> bool {
+    fn unless_lost(&self, is_done: bool) -> Result<(), ConnectionError> {
+        if is_done { Ok(()) } else { Err(self.lost()) }
+    }
+
+    /// Has a statement with one text argument sent.
+    pub fn send(&mut self, sql: &CStr, argument: &CStr) -> Result<(), ConnectionError> {
         /// Values as text.
         const TEXT: c_int = 0;
         let types = [pg_sys::TEXTOID.to_u32()];
@@ -148,23 +137,21 @@ impl Handle {
         };
         // The answer is another matter than the question.
         self.ceiling = Ceiling::above(ROOM);
-        sent
+        self.unless_lost(sent)
     }
 
-    /// Sends what the socket takes; whether that was all.
-    pub fn flush(&self) -> Result<bool, String> {
+    /// Sends what the socket takes. Returns whether that was all.
+    pub fn flush(&self) -> Result<bool, ConnectionError> {
         // SAFETY: as above.
-        match unsafe { (self.libpq.flush)(self.connection.as_ptr()) } {
-            0 => Ok(true),
-            1 => Ok(false),
-            _ => Err(self.error()),
-        }
+        let left = unsafe { (self.libpq.flush)(self.connection.as_ptr()) };
+        self.unless_lost(left == 0 || left == 1).map(|()| left == 0)
     }
 
-    /// Takes in what has come. Gives whether the connection is still there.
-    pub fn consume(&self) -> bool {
+    /// Takes in what has come.
+    pub fn consume(&self) -> Result<(), ConnectionError> {
         // SAFETY: as above.
-        self.ceiling.over(|| unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) == 1 })
+        let input = || unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) };
+        self.unless_lost(self.ceiling.over(input) == 1)
     }
 
     /// Returns whether [`next`](Self::next) would wait.
@@ -177,8 +164,7 @@ impl Handle {
     pub fn next(&self) -> Option<LibpqAnswer> {
         // SAFETY: as above; an answer is the caller's.
         let answer = self.ceiling.over(|| unsafe { (self.libpq.get_result)(self.connection.as_ptr()) });
-        let answer = NonNull::new(answer)?;
-        Some(LibpqAnswer { libpq: self.libpq, answer })
+        Some(LibpqAnswer { libpq: self.libpq, answer: NonNull::new(answer)? })
     }
 }
 
@@ -209,7 +195,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// What a server answered.
+/// A server's answer to a statement.
 pub struct LibpqAnswer {
     libpq: &'static Functions,
     answer: NonNull<PgResult>,
@@ -225,17 +211,16 @@ impl LibpqAnswer {
         // SAFETY: the answer is there until it is dropped, here as in all that follows.
         match unsafe { (self.libpq.result_status)(answer) } {
             EMPTY_QUERY | COMMAND_OK => Ok(String::new()),
-            // SAFETY: as above; what is asked for is there, and an empty text where it is null.
+            // SAFETY: as above; a value that is not there has no bytes and no text.
             TUPLES_OK => unsafe {
-                if (self.libpq.tuples)(answer) < 1 || (self.libpq.fields)(answer) < 1 {
-                    return Ok(String::new());
-                }
                 // Looked at before it is copied.
                 let bytes = (self.libpq.get_length)(answer, 0, 0);
                 if usize::try_from(bytes).map_or(true, |bytes| bytes > most) {
                     return Err(ConnectionError::TooLong);
                 }
-                Ok(CStr::from_ptr((self.libpq.get_value)(answer, 0, 0)).to_string_lossy().into_owned())
+                let value = (self.libpq.get_value)(answer, 0, 0);
+                let text = (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned());
+                Ok(text.unwrap_or_default())
             },
             FATAL_ERROR => Err(self.failure()),
             other => Err(ConnectionError::Lost(format!(
@@ -250,15 +235,16 @@ impl LibpqAnswer {
         match (code, self.field(b'M')) {
             (Some(code), Some(message)) if !ended => {
                 let [detail, hint] = [b'D', b'H'].map(|field| self.field(field));
-                ConnectionError::Refused { code, message, detail, hint }
+                ConnectionError::Refused(SqlError { code, message, detail, hint })
             }
             // Said by the server as it closes the connection,
             (_, Some(message)) => ConnectionError::Lost(message),
             // or by libpq when it finds it closed.
-            // SAFETY: as above; the text lives as long as the answer.
-            _ => ConnectionError::Lost(unsafe {
-                one_line((self.libpq.result_error_message)(self.answer.as_ptr()))
-            }),
+            _ => {
+                // SAFETY: as above; the text lives as long as the answer.
+                let message = unsafe { start_of((self.libpq.result_error_message)(self.answer.as_ptr())) };
+                ConnectionError::Lost(in_one_line(&message))
+            }
         }
     }
 
@@ -267,7 +253,7 @@ impl LibpqAnswer {
         // SAFETY: as above; the text lives as long as the answer.
         unsafe {
             let field = (self.libpq.result_error_field)(self.answer.as_ptr(), letter.into());
-            (!field.is_null()).then(|| text(field))
+            (!field.is_null()).then(|| said(&start_of(field)))
         }
     }
 }
@@ -277,15 +263,6 @@ impl Drop for LibpqAnswer {
         // SAFETY: it was there until now.
         unsafe { (self.libpq.clear)(self.answer.as_ptr()) };
     }
-}
-
-/// As much of a text as is shown: another server may have written it.
-///
-/// # Safety
-/// A text that ends with a zero byte.
-unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: as above.
-    said(&unsafe { start_of(text) })
 }
 
 /// The beginning of a text.
@@ -300,14 +277,6 @@ unsafe fn start_of(text: *const c_char) -> String {
 }
 
 /// libpq's messages have lines: sentences, one for each address that was tried, and after a tab the rest of one.
-///
-/// # Safety
-/// A text that ends with a zero byte.
-unsafe fn one_line(message: *const c_char) -> String {
-    // SAFETY: as above.
-    in_one_line(&unsafe { start_of(message) })
-}
-
 fn in_one_line(message: &str) -> String {
     let line = message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
         let more = line.trim();

@@ -4,7 +4,8 @@
 //! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
 //! touches nothing of the server's. Where no caller waits for it any more it ends by itself when the C library is done.
 
-use super::timeout::{Need, Timeout};
+use super::timeout::Timeout;
+use pgrx::pg_sys::WL_SOCKET_READABLE;
 use snowflake_ids_core::registry::error::ConnectionError;
 use snowflake_ids_core::registry::hosts::{self, Setting};
 use std::io;
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-/// What the standard library says before the C library's reason.
+/// The words of the standard library before the C library's reason.
 const LOOKUP: &str = "failed to lookup address information: ";
 
 /// The same options, with the addresses of the host's name if it has one. Of a list of hosts, of an option that is in the
@@ -29,45 +30,25 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
         let reason = reason.strip_prefix(LOOKUP).unwrap_or(&reason);
         ConnectionError::NoAddress(format!("could not translate host name \"{name}\" to address: {reason}"))
     };
-    let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
-    timeout.wait(lookup.done.as_raw_fd(), Need::Read)?;
-    Ok(hosts::with_addresses(options, name, &lookup.addresses().map_err(unknown)?))
+    let (done, end) = UnixStream::pair().map_err(unknown)?;
+    let found = FoundAddresses::default();
+    let (thread_name, thread_found) = (name.to_owned(), Arc::clone(&found));
+    let look_up = move || {
+        // Closed after the addresses are there to be read: so the other end tells when it is done.
+        let _end = end;
+        let addresses = look_up(&thread_name);
+        *thread_found.lock() = Some(addresses);
+    };
+    without_signals(|| thread::Builder::new().spawn(look_up)).map_err(unknown)?;
+    timeout.wait(done.as_raw_fd(), WL_SOCKET_READABLE)?;
+    let addresses = found.lock().take();
+    let none = || Err(io::Error::other("the lookup ended without an answer"));
+    Ok(hosts::with_addresses(options, name, &addresses.unwrap_or_else(none).map_err(unknown)?))
 }
 
-/// What the thread found; None as long as it looks.
+/// The addresses that the thread found; None as long as it looks.
 #[expect(clippy::disallowed_types, reason = "two threads of one process share it, and no other process does")]
 type FoundAddresses = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
-
-/// A name that is being looked up.
-struct Lookup {
-    /// Closed at the other end when it is done.
-    done: UnixStream,
-    found: FoundAddresses,
-}
-
-impl Lookup {
-    fn start(name: String) -> io::Result<Self> {
-        let (done, end) = UnixStream::pair()?;
-        let found = FoundAddresses::default();
-        let thread_found = Arc::clone(&found);
-        without_signals(|| {
-            thread::Builder::new().spawn(move || {
-                // Closed after what was found is there to be read.
-                let _end = end;
-                let addresses = look_up(&name);
-                *thread_found.lock() = Some(addresses);
-            })
-        })?;
-        Ok(Self { done, found })
-    }
-
-    fn addresses(&self) -> io::Result<Vec<String>> {
-        self.found
-            .lock()
-            .take()
-            .unwrap_or_else(|| Err(io::Error::other("the lookup ended without an answer")))
-    }
-}
 
 fn look_up(name: &str) -> io::Result<Vec<String>> {
     // libpq has its own opinion of the port.

@@ -1,6 +1,6 @@
 //! The options of a foreign server that are libpq's.
 
-use super::functions::libpq;
+use super::functions::{ConnInfoOption, libpq};
 use pgrx::{PgList, pg_sys};
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -32,27 +32,35 @@ pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> 
     let string = CString::new(string).map_err(|_| "it has a zero byte".to_owned())?;
     let libpq = libpq();
     let mut error: *mut c_char = std::ptr::null_mut();
-    let mut options = Vec::new();
-    // SAFETY: a text that ends with a zero byte. A list that ends with an option without a name, or a message in its place;
-    // what is found is copied, and freed at the end.
-    unsafe {
+    // SAFETY: a text that ends with a zero byte. A list, or a message in its place, which is copied and freed.
+    let options = unsafe {
         let list = (libpq.parse_options)(string.as_ptr(), &raw mut error);
         if list.is_null() {
             let said = if error.is_null() { "out of memory".to_owned() } else { text(error) };
             (libpq.free_memory)(error.cast());
             return Err(said);
         }
-        let mut option = list;
-        while !(*option).keyword.is_null() {
-            if !(*option).value.is_null() {
-                options.push((text((*option).keyword), text((*option).value)));
-            }
+        of_list(list, |option| (!option.value.is_null()).then(|| (text(option.keyword), text(option.value))))
+    };
+    Ok(options.into_iter().filter(|(name, _)| name != "client_encoding").collect())
+}
+
+/// Reads the options of a list, and frees it.
+///
+/// # Safety
+/// A list that ends with an option without a name; or null.
+unsafe fn of_list<T>(list: *mut ConnInfoOption, read: impl Fn(&ConnInfoOption) -> Option<T>) -> Vec<T> {
+    let mut found = Vec::new();
+    let mut option = list;
+    // SAFETY: as above.
+    unsafe {
+        while !option.is_null() && !(*option).keyword.is_null() {
+            found.extend(read(&*option));
             option = option.add(1);
         }
-        (libpq.free_options)(list);
+        (libpq().free_options)(list);
     }
-    options.retain(|(name, _)| name != "client_encoding");
-    Ok(options)
+    found
 }
 
 /// # Safety
@@ -81,22 +89,16 @@ unsafe fn read(options: *mut pg_sys::List) -> Vec<(String, String)> {
     }
 }
 
-/// Returns what libpq knows and users may set.
+/// The names of the options that libpq knows and users may set.
 fn known() -> HashSet<String> {
-    let libpq = libpq();
-    let mut names = HashSet::new();
-    // SAFETY: a list that ends with an option without a name, and is freed at the end.
-    unsafe {
-        let list = (libpq.default_options)();
-        let mut option = list;
-        while !option.is_null() && !(*option).keyword.is_null() {
-            if !CStr::from_ptr((*option).display).to_bytes().contains(&NOT_FOR_USERS) {
-                names.insert(CStr::from_ptr((*option).keyword).to_string_lossy().into_owned());
-            }
-            option = option.add(1);
-        }
-        (libpq.free_options)(list);
-    }
+    // SAFETY: a list, with texts that end with a zero byte.
+    let mut names: HashSet<String> = unsafe {
+        let shown = |option: &ConnInfoOption| {
+            let is_shown = !CStr::from_ptr(option.display).to_bytes().contains(&NOT_FOR_USERS);
+            is_shown.then(|| text(option.keyword))
+        };
+        of_list((libpq().default_options)(), shown).into_iter().collect()
+    };
     names.remove("client_encoding");
     names
 }

@@ -8,28 +8,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-/// What a socket is waited for.
-#[derive(Clone, Copy)]
-pub enum Need {
-    /// That there is something to read.
-    Read,
-    /// That it takes what is written.
-    Write,
-    /// Whichever comes first.
-    ReadOrWrite,
-}
-
-impl Need {
-    const fn events(self) -> u32 {
-        match self {
-            Self::Read => pg_sys::WL_SOCKET_READABLE,
-            Self::Write => pg_sys::WL_SOCKET_WRITEABLE,
-            Self::ReadOrWrite => pg_sys::WL_SOCKET_READABLE | pg_sys::WL_SOCKET_WRITEABLE,
-        }
-    }
-}
-
-/// How much longer this process may wait, whatever it waits for; None: as long as it wants.
+/// The time that this process may still wait, for any server; None: without end.
 type WaitBound = fn() -> Option<Duration>;
 
 static BOUND: PerProcess<Cell<Option<WaitBound>>> = PerProcess::new(Cell::new(None));
@@ -55,11 +34,11 @@ impl Timeout {
         Self { limit, began: Instant::now(), woken: false }
     }
 
-    /// Sleeps until the socket is ready. An interrupt ends it by the error that it throws.
+    /// Sleeps until the socket is ready for one of these events. An interrupt ends it by the error that it throws.
     ///
     /// # Errors
     /// [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
-    pub fn wait(&mut self, socket: c_int, need: Need) -> Result<(), ConnectionError> {
+    pub fn wait(&mut self, socket: c_int, events: u32) -> Result<(), ConnectionError> {
         loop {
             check_for_interrupts!();
             let left = self.limit.saturating_sub(self.began.elapsed());
@@ -76,9 +55,9 @@ impl Timeout {
                 });
             }
             let left = left.min(bound);
-            let happened = wait::until_woken_or_ready(Event::Registry, socket, need.events(), left);
+            let happened = wait::until_woken_or_ready(Event::Registry, socket, events, left);
             self.woken |= happened & pg_sys::WL_LATCH_SET != 0;
-            if happened & need.events() != 0 {
+            if happened & events != 0 {
                 return Ok(());
             }
         }

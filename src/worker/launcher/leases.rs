@@ -1,5 +1,4 @@
-//! Sees to it that there is a lease worker when there is something to do about the lease of the worker id. When, and in which
-//! database, is decided by the core's `Launch` and `Renewal`.
+//! Starts lease workers. The core's `Launch` and `Renewal` decide about the time and the database.
 
 use crate::issuer;
 use crate::lease;
@@ -14,17 +13,18 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease_launch::{
-    self, Action, BACKOFF, Changes, Databases, End, Errand, Known, Lapse, Launch, Renewal, RenewalRound, Use,
+    self, BACKOFF, DatabaseUse, Databases, End, KnownRegistry, Lapse, Launch, LaunchAction, LeaseTask,
+    RegistryChanges, Renewal, RenewalRound,
 };
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::state::Identity;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
-/// What it remembers.
+/// The launcher's memory.
 #[derive(Default)]
 pub struct LeaseLauncher {
-    /// The lease worker that was started, and how many had reached their database before.
+    /// The lease worker that was started, and the number of those that had reached their database before.
     lease_worker: Option<(DynamicBackgroundWorker, u64)>,
     launch: Launch,
     renewal: Renewal,
@@ -52,37 +52,43 @@ impl LeaseLauncher {
         Self::default()
     }
 
-    /// Looks around; gives the time until it should do so again, None if whenever.
+    /// Does what is due. Returns the time until the next round; None where nothing is due.
     pub fn round(&mut self) -> Option<Duration> {
         let (shared, board) = shared().zip(leases())?;
         if !matches!(shared.identity, Identity::Leased { .. }) || server::in_recovery() {
             return None;
         }
-        self.see_off(board);
+        self.take_leave(board);
         let renewal_due = self.renew(shared, board);
-        let changes = Changes::take(&board.requests, &shared.counts);
+        let changes = RegistryChanges::take(&board.requests, &shared.counts);
         let pending = board.requests.request.pending().is_some();
         let free = board.worker_slot.is_for(0);
-        let due =
-            match self.launch.next(pending, free, Known::of(&shared.counts), changes, &OfServer, uptime()) {
-                Action::Start(errand, database) => {
-                    self.start(board, errand, database);
-                    Some(BACKOFF.first)
-                }
-                Action::Note(found) => {
-                    let noted = note(shared, board, found);
-                    Some(if noted { BACKOFF.first } else { BACKOFF.most })
-                }
-                Action::Answer => {
-                    answer(shared, board);
-                    None
-                }
-                Action::OutOfReach(database) => {
-                    lease::note(board, Some(&out_of_reach(board, database)));
-                    Some(BACKOFF.first)
-                }
-                Action::Wait(due) => due,
-            };
+        let due = match self.launch.next(
+            pending,
+            free,
+            KnownRegistry::of(&shared.counts),
+            changes,
+            &OfServer,
+            uptime(),
+        ) {
+            LaunchAction::Start(errand, database) => {
+                self.start(board, errand, database);
+                Some(BACKOFF.first)
+            }
+            LaunchAction::Note(found) => {
+                let noted = note(shared, board, found);
+                Some(if noted { BACKOFF.first } else { BACKOFF.most })
+            }
+            LaunchAction::Answer => {
+                answer(shared, board);
+                None
+            }
+            LaunchAction::OutOfReach(database) => {
+                lease::note(board, Some(&out_of_reach(board, database)));
+                Some(BACKOFF.first)
+            }
+            LaunchAction::Wait(due) => due,
+        };
         [renewal_due, due].into_iter().flatten().min()
     }
 
@@ -91,8 +97,8 @@ impl LeaseLauncher {
         self.launch.is_short()
     }
 
-    /// Frees the worker slot of a lease worker that ended before it sat down, and takes up what one reported.
-    fn see_off(&mut self, board: &Board) {
+    /// Takes up the report of a lease worker that has ended, and frees its slot.
+    fn take_leave(&mut self, board: &Board) {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
         let Some((_, arrivals)) = self.lease_worker.take_if(|(worker, _)| ended(worker)) else { return };
@@ -103,9 +109,9 @@ impl LeaseLauncher {
             arrived: board.arrivals.load(Relaxed) != arrivals,
             found: match board.found.swap(0, AcqRel) {
                 0 => None,
-                1 => Some(Use::None),
-                2 => Some(Use::Registry),
-                _ => Some(Use::Node),
+                1 => Some(DatabaseUse::None),
+                2 => Some(DatabaseUse::Registry),
+                _ => Some(DatabaseUse::Node),
             },
         };
         if let Some(database) = self.launch.ended(end, &OfServer, uptime()) {
@@ -113,7 +119,7 @@ impl LeaseLauncher {
         }
     }
 
-    fn start(&mut self, board: &Board, errand: Errand, database: u32) {
+    fn start(&mut self, board: &Board, errand: LeaseTask, database: u32) {
         board.worker_slot.give_out(database);
         let arrivals = board.arrivals.load(Acquire);
         if let Ok(worker) = worker::start_lease_worker(errand, database) {
@@ -125,7 +131,7 @@ impl LeaseLauncher {
         }
     }
 
-    /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
+    /// Asks for a renewal where one is due. Returns the time until the next look; None where there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
         let (believed, now) = (shared.now(), uptime());
         let Some(expiry) = shared.counts.expiry().filter(|_| shared.is_issuing()) else {
@@ -160,7 +166,6 @@ impl LeaseLauncher {
     }
 }
 
-/// Tells the log that the lease is not renewed.
 fn remind(expiry: UnixMicros, left: Duration) {
     let why = lease::trouble().map(|none| format!(" {}", none.detail)).unwrap_or_default();
     let left = human(left);
@@ -173,10 +178,9 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Has the state say what was found out; whether it could be written.
+/// Notes the database of the registry in the state. Returns whether that could be written.
 fn note(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
     let noted = issuer::change(shared, |state, here| lease_launch::note(state, here, &board.requests, found));
-    // Why it could not be, sessions are told, and the log is by the keeper of marks.
     if noted.is_ok() && found.is_some() {
         // It asks the registry at once.
         board.requests.ask_to_renew();

@@ -91,7 +91,7 @@ impl Pool {
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)
-            .filter(|database| !registries::are_left_alone(*database));
+            .filter(|database| !registries::is_pausing(*database));
         let due = self.retries.due(&databases.collect(), uptime());
         for (_, slot) in in_trouble.iter().filter(|(database, _)| due.contains(database)) {
             self.segments.ask(slot, false);

@@ -1,17 +1,31 @@
-//! The server, as the lease worker sees it.
+//! The server, as the lease worker sees it, with its way to the registry.
 
+use crate::issuer;
 use crate::lease;
 use crate::pg::clock::uptime;
 use crate::pg::{guc, report, server};
+use crate::registry::call::RegistryCaller;
+use crate::registry::serve::{OwnRegistry, in_transaction, is_registry};
+use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::Leases;
+use crate::store::tables::WORKER_CHOSEN;
+use crate::store::{citus, registry as store, worker as worker_rows};
+use crate::worker::log;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
-use snowflake_ids_core::Explain;
+use snowflake_ids_core::registry::client::RemoteRegistry;
+use snowflake_ids_core::registry::error::RegistryError;
+use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::lease::Lease;
-use snowflake_ids_core::registry::lease_worker::{LeaseEvent, LeaseHost, LeaseSettings};
-use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::registry::lease_launch::DatabaseUse;
+use snowflake_ids_core::registry::lease_worker::{
+    LeaseEvent, LeaseHost, LeaseSettings, RegistryPlace, own_trouble,
+};
+use snowflake_ids_core::registry::link::{Registry, RegistryLink as _, RegistryNotes as _, Site};
+use snowflake_ids_core::registry::wire::{LeaseError, RegistryName};
 use snowflake_ids_core::server::issuer::Compared;
+use snowflake_ids_core::{Explain, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -19,6 +33,34 @@ use std::time::Duration;
 pub struct LeaseServer {
     pub shared: &'static Shared,
     pub leases: &'static Leases,
+    pub caller: RegistryCaller,
+}
+
+impl LeaseServer {
+    /// Returns what this database is to worker ids, or should be; None where that cannot be found out now.
+    pub fn look(&mut self) -> Option<DatabaseUse> {
+        let why = match self.note_chosen().map(|()| self.find()) {
+            Ok(Ok(RegistryPlace::Nowhere)) => return Some(DatabaseUse::None),
+            Ok(Ok(RegistryPlace::Here)) => return Some(DatabaseUse::Registry),
+            Ok(Ok(RegistryPlace::On(_) | RegistryPlace::Unregistered)) => return Some(DatabaseUse::Node),
+            Ok(Err(error)) => own_trouble(&error).detail,
+            Err(why) => why,
+        };
+        let database = server::database();
+        report::log(format!("snowflake_ids could not look for a registry in database {database}: {why}"));
+        None
+    }
+
+    /// Has the state know the worker ids that the tables here name: this server is none of those that have them.
+    fn note_chosen(&self) -> Result<(), String> {
+        let read = in_transaction(|| match WORKER_CHOSEN.find() {
+            Some(source) => Ok(source.as_owner(worker_rows::chosen)?),
+            None => Ok(Vec::new()),
+        });
+        let Some(chosen) = read.map_err(|error| own_trouble(&error).detail)? else { return Ok(()) };
+        let noted = issuer::change(self.shared, |state, here| state.note_chosen(here, &chosen));
+        noted.map_err(|error| error.detail().unwrap_or_default())
+    }
 }
 
 impl LeaseHost for LeaseServer {
@@ -38,32 +80,62 @@ impl LeaseHost for LeaseServer {
         server::database()
     }
 
+    fn find(&mut self) -> Result<RegistryPlace, RegistryError> {
+        let found = in_transaction(|| {
+            // Worker ids come from the first.
+            Ok(match store::sites()?.into_iter().next() {
+                Some(site) => RegistryPlace::On(site),
+                None if citus::is_worker()? => RegistryPlace::Unregistered,
+                None if is_registry()? => RegistryPlace::Here,
+                None => RegistryPlace::Nowhere,
+            })
+        })?;
+        Ok(found.unwrap_or(RegistryPlace::Nowhere))
+    }
+
+    fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Registry + 'a> {
+        match site {
+            Some(site) => Box::new(RemoteRegistry(&mut self.caller, site, settings::registry_timeout())),
+            None => Box::new(OwnRegistry(now)),
+        }
+    }
+
+    fn health(&self, site: &Site) -> Health {
+        self.caller.notes(site).health()
+    }
+
+    fn note_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError> {
+        in_transaction(|| Ok(store::note_seen(registry)?)).map(drop)
+    }
+
     fn note(&mut self, event: LeaseEvent<'_>) {
         match event {
             LeaseEvent::Switched => {
                 self.shared.counts.switches.fetch_add(1, Relaxed);
             }
             LeaseEvent::Lost(lease) => warn_of_loss(lease),
-            LeaseEvent::Compared(compared) => tell(compared),
+            LeaseEvent::Compared(Compared::Agrees) => {}
+            LeaseEvent::Compared(Compared::Followed) => {
+                report::log("the clock has jumped, and is followed: the registry's agrees");
+            }
+            LeaseEvent::Compared(Compared::NotFollowed(error)) => {
+                report::log(format!("snowflake_ids could not follow the clock: {error}"));
+            }
+            LeaseEvent::Compared(Compared::Differs(skew)) => {
+                pgrx::warning!("{skew}. {}", skew.detail().unwrap_or_default());
+            }
             LeaseEvent::NotReleased(worker, why) => {
                 report::log(format!("snowflake_ids could not give worker id {worker} back: {why}"));
+            }
+            LeaseEvent::Unreachable(why) => {
+                let message = format!("snowflake_ids could not reach the registry of worker ids: {why}");
+                log::once(PgLogLevel::LOG, message);
             }
         }
     }
 
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>) {
         lease::answer(self.leases, ticket, outcome);
-    }
-}
-
-fn tell(compared: &Compared) {
-    match compared {
-        Compared::Agrees => {}
-        Compared::Followed => report::log("the clock has jumped, and is followed: the registry's agrees"),
-        Compared::NotFollowed(error) => {
-            report::log(format!("snowflake_ids could not follow the clock: {error}"));
-        }
-        Compared::Differs(skew) => pgrx::warning!("{skew}. {}", skew.detail().unwrap_or_default()),
     }
 }
 

@@ -59,7 +59,7 @@ impl core::Tables for TagTables {
         store::is_used(identity)
     }
 
-    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), SpiError> {
+    fn note_seen(&mut self, registry: &wire::RegistryName) -> Result<(), SpiError> {
         store::note_seen(registry)
     }
 

@@ -1,92 +1,140 @@
-//! The outside world of a hand-over: the tables of the database here, and the registries.
+//! The tables and the registries that a hand-over touches.
 
-use super::error::HandoverError;
-use super::take_over::RegistryTags;
 use crate::clock::UnixMicros;
+use crate::registry::client::{Network, RegistryClient, RegistryTransaction};
+use crate::registry::error::{RegistryError, UnusableRegistry};
 use crate::registry::link::Site;
-use crate::registry::wire::{ReceivedTag, Registry, RequestBody, Response};
-use crate::sequence::reservation::{Floor, Reached};
+use crate::registry::wire::{ReceivedTag, RegistryName, RequestBody, Response};
+use crate::sequence::reservation::{Floor, Share, Unfit};
+use crate::sequence::tag_rows::StoredRow;
 use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// A table of tags that can take others over, within a transaction.
+pub trait RegistryTags {
+    /// Reason why a statement failed.
+    type Error;
+
+    /// Reads the rows of these tags that exist, in their order, and locks them to the end of the transaction.
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Self::Error>;
+    /// Makes tags of these rows, in JSON and one for each tag: missing ones with this share, and raises those that are
+    /// behind.
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
+    /// Returns its tags beside these rows, in their order.
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
+}
+
+/// A tag that was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The tag.
+    pub tag: String,
+    /// From one of its ids to the next.
+    pub increment: i64,
+    /// The remainder of its ids when divided by that.
+    pub remainder: i64,
+    /// True if it starts over each day, month or year.
+    pub dated: bool,
+    /// True if the row that was handed over says otherwise.
+    pub dated_otherwise: bool,
+}
+
+impl Standing {
+    /// Returns the reason why its row must not be used as this share; None where it may.
+    pub(super) fn unfit_for(&self, share: Option<Share>) -> Option<Unfit> {
+        let Self { increment, remainder, dated, .. } = *self;
+        match share.filter(|share| !share.holds(increment, remainder)) {
+            Some(share) => Some(Unfit::Share { share, increment, remainder }),
+            None => self.dated_otherwise.then_some(Unfit::Period { dated }),
+        }
+    }
+}
+
 /// The tables of a database that uses registries, or is to. All calls are of one transaction.
-pub trait NodeTables: RegistryTags {
-    /// Sees to it that nothing can be reserved here, nor noted as received, until the transaction ends: what is compared
-    /// stays true.
+pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
+    /// Keeps others from reserving ids, and from noting received ones, until the transaction ends: comparisons stay true.
     fn lock(&mut self) -> Result<(), Self::Error>;
-    /// Has the registries in use stay the same until the transaction ends: of others that do this, none has to wait.
+    /// Keeps the registries in use the same until the transaction ends. Several transactions may do this at once.
     fn keep_sites(&mut self) -> Result<(), Self::Error>;
     /// The registries in use, in their order; none where this database is its own.
     fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
-    /// Has these be the registries in use.
+    /// Makes these the registries in use.
     fn set_sites(&mut self, sites: &[Site]) -> Result<(), Self::Error>;
     /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
     /// takes.
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
-    /// The tags that were received, in their order: each with the identity of the registry, and how far.
-    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
-    /// Returns how far a tag was received from the registry of this identity; None where it was not.
-    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Self::Error>;
-    /// Returns how far transactions came here that were rolled back.
+    /// The tags that were received, in their order, or this one alone: each with the identity of the registry.
+    fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
+    /// The highest ids of transactions here that were rolled back.
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
-    /// Notes, for all registries in use, how far each tag has come: as if that was received.
+    /// Notes the highest id of each tag as received, for all registries in use.
     fn note_all(&mut self) -> Result<(), Self::Error>;
-    /// Gives tags that there are the definitions of these rows, in JSON: one row for each tag.
+    /// Gives existing tags the definitions of these rows, in JSON: one row for each tag.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
     /// The database for which this server leases its worker id from another registry than the one of this identity, where it
     /// would be leased from that one from now on.
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;
     /// Gives the worker id back that was leased from a registry.
     fn give_up_lease(&mut self, site: &Site) -> Result<(), Self::Error>;
-    /// Takes away what is in the buffers, and has the worker id looked after when this is committed; from here, if
-    /// `moves_lease`.
+    /// Empties the buffers, and has the worker id looked after when this is committed; from here, if `moves_lease`.
     fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
-    /// This database as a registry.
+    /// The identity of this database as a registry.
     fn identity(&mut self) -> Option<String>;
     /// The clock here.
     fn now(&self) -> UnixMicros;
-    /// Returns how far clocks may differ.
+    /// The limit of the difference between clocks.
     fn max_clock_skew(&self) -> Duration;
 }
 
-/// How far a transaction came that was rolled back.
+/// The highest id of a transaction that was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotedFloor {
     /// The tag.
     pub tag: String,
-    /// How far, and in which of its lives.
+    /// The id, and the tag's generation then.
     pub floor: Floor,
-    /// The life that the tag is in now; None where it is gone.
+    /// The tag's generation now; None where it is gone.
     pub life: Option<i64>,
 }
 
 /// Registries on other servers.
-pub trait Registries {
-    /// Reason why there is no answer.
-    type Error;
-    /// A transaction at one of them. Unless it is committed, it ends with this.
-    type Block;
-
-    /// Asks the registry of a foreign server; `seen` says which one is meant.
-    fn ask(
-        &mut self,
-        server: &str,
-        seen: Option<&Registry>,
-        ask: RequestBody,
-    ) -> Result<Response, Self::Error>;
-    /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-    fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, Self::Error>;
-    /// Asks within a transaction: what is answered is not durable yet.
-    ///
-    /// # Errors
-    /// Why there is no answer; the transaction is of no use then.
-    fn ask_in(&mut self, block: &mut Self::Block, ask: RequestBody) -> Result<Response, Self::Error>;
-    /// Makes it durable.
-    ///
-    /// # Errors
-    /// Whether it is durable is not known then.
-    fn commit(&mut self, block: Self::Block) -> Result<(), Self::Error>;
+pub struct Registries<N: Network> {
+    client: RegistryClient<N>,
+    limit: Duration,
 }
 
-/// What comes of a step of a hand-over.
-pub type Handed<T, H, R> = Result<T, HandoverError<<H as RegistryTags>::Error, <R as Registries>::Error>>;
+impl<N: Network> Registries<N> {
+    /// Registries that are reached by this network, and whose responses are waited for so long.
+    pub fn new(network: N, limit: Duration) -> Self {
+        Self { client: RegistryClient::new(network), limit }
+    }
+
+    /// Asks the registry of a foreign server: `seen`, if that is given. After an error the request may have been served all the
+    /// same.
+    pub fn ask(
+        &mut self,
+        server: &str,
+        seen: Option<&RegistryName>,
+        ask: RequestBody,
+    ) -> Result<Response, UnusableRegistry> {
+        self.client.ask_server(server, seen, ask, self.limit).map_err(|error| unusable(server, error))
+    }
+
+    /// Begins a transaction at each registry. One that is set back from then on ends it.
+    pub(super) fn begin<'s>(&mut self, sites: &'s [Site]) -> Result<Vec<Begun<'s, N>>, UnusableRegistry> {
+        let begin = |site: &'s Site| match self.client.begin(site, sites.len(), self.limit) {
+            Ok(begun) => Ok((site, begun)),
+            Err(error) => Err(unusable(&site.server, error)),
+        };
+        sites.iter().map(begin).collect()
+    }
+}
+
+/// A transaction at a registry.
+pub(super) type Begun<'s, N> = (&'s Site, RegistryTransaction<N>);
+
+/// The error of the registry of a foreign server.
+pub(super) fn unusable(server: &str, error: impl Into<RegistryError>) -> UnusableRegistry {
+    UnusableRegistry(server.to_owned(), error.into())
+}

@@ -3,21 +3,21 @@
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
-/// How soon after the server's start, so that two servers with one lease are noticed.
+/// Time from the server's start to a renewal, by which two servers with one lease are noticed.
 const AFTER_START: Duration = Duration::from_secs(10);
-/// How soon it is tried again, at first and in the end.
+/// The pauses between attempts.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 /// Interval at which the log is told while the end of the lease comes nearer.
 const REMIND: Duration = Duration::from_hours(1);
 
-/// What is remembered of it. Times are of any clock that only goes forward.
+/// The launcher's memory of renewals. Times are of any clock that only goes forward.
 #[derive(Debug, Default)]
 pub struct Renewal {
-    /// When a lease was first seen, and for how long ids are leased by the setting as it was looked at last.
+    /// The time at which a lease was first seen, and the setting of its length as it was read last.
     seen: Option<(Duration, Duration)>,
     /// True if the renewal after the start was asked for.
     after_start: bool,
-    /// When one was asked for last that did not come yet, and the pause before it is asked for again.
+    /// The time of the last request without a response, and the pause after it.
     asked: Option<(Duration, Duration)>,
     /// Time at which the registry was asked last because the clock has jumped.
     compared: Option<Duration>,
@@ -28,13 +28,13 @@ pub struct Renewal {
 /// The lease that there is.
 #[derive(Clone, Copy, Debug)]
 pub struct Lapse {
-    /// How much longer it is good.
+    /// The time that it is still good.
     pub left: Duration,
     /// The time until it has to be renewed.
     pub until_renewal: Duration,
-    /// For how long it is good from one renewal to the next.
+    /// Its length from one renewal to the next.
     pub length: Duration,
-    /// For how long ids are leased by the setting.
+    /// The length by the setting.
     pub setting: Duration,
     /// True if a renewal that was asked for has not come yet.
     pub is_asked: bool,
@@ -42,19 +42,19 @@ pub struct Lapse {
     pub has_jumped: bool,
 }
 
-/// What is to be done.
+/// The next act about a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewalRound {
-    /// Whether to ask for a renewal.
+    /// True if a renewal is to be asked for.
     pub ask: bool,
-    /// Whether to tell the log that none came.
+    /// True if the log is to know that none came.
     pub remind: bool,
     /// The time until it should look again.
     pub due: Duration,
 }
 
 impl Renewal {
-    /// Returns what is to be done about a lease.
+    /// Returns the next act about a lease.
     pub fn round(&mut self, lease: Lapse, now: Duration) -> RenewalRound {
         if !lease.is_asked {
             self.told = self.told.filter(|_| self.asked.is_none());
@@ -69,7 +69,7 @@ impl Renewal {
         RenewalRound { ask, remind, due }
     }
 
-    /// Returns what is to be done where there is no lease, as the registry gave none when it was asked last.
+    /// Returns the next act where there is no lease, as the registry gave none.
     pub fn round_without(&mut self, now: Duration) -> RenewalRound {
         let (ask, due) = self.ask(now);
         RenewalRound { ask, remind: false, due }
@@ -95,7 +95,7 @@ impl Renewal {
         }
     }
 
-    /// Asks, unless that was just done; gives the pause before it is done again.
+    /// Asks, unless that was just done; with the pause before it is done again.
     fn ask(&mut self, now: Duration) -> (bool, Duration) {
         let before = self.asked;
         let waits = before.filter(|(at, pause)| now < *at + *pause);

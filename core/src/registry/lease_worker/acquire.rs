@@ -1,27 +1,24 @@
-//! Taking a worker id.
+//! Taking a worker id, and renewing its lease.
 
-use super::error::LeaseStepError;
-use super::host::{LeaseEvent, LeaseHost, LeaseLink};
-use super::worker::{LeaseStep, LeaseWorker, StepError};
+use super::host::{LeaseEvent, LeaseHost, LeaseStep, LeaseWorker, StepError};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::registry::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
-use crate::registry::wire::{
-    Entry, Former, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody,
-};
+use crate::registry::wire::{Entry, Former, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
 use crate::server::issuer::Host;
+use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// What there is to go by.
+/// A worker id as it is to be taken.
 #[derive(Clone)]
 pub struct Plan {
     /// The lease that there is: the clock is behind its ids, or it is of another registry.
     pub lease: Option<Lease>,
     /// The token of the lease that there is, or was.
     pub token: Option<i64>,
-    /// What the registry is shown of it, where it is of one that was in its place.
+    /// The part of it that is shown to the registry that has come in the place of its own.
     pub former: Option<Former>,
     /// Worker ids that cannot be used here now.
     pub except: Vec<u32>,
@@ -31,40 +28,36 @@ pub struct Plan {
     pub may_widen: bool,
     /// The server's own layout.
     pub layout: Layout,
-    /// How far ids may run ahead of the clock.
+    /// The time by which ids may run ahead of the clock.
     pub max_drift: Duration,
-    /// What to write.
+    /// The row to write.
     pub entry: Entry,
 }
 
 /// Worker ids among which one is looked for.
 #[derive(Clone, Copy)]
 pub struct WorkerRange {
-    /// How many there are, from 0 on.
+    /// Their number, from 0 on.
     capacity: u32,
-    /// Where to begin; None: where the registry has it.
+    /// The place to begin; None: where the registry has it.
     preferred: Option<Preferred>,
-    /// How many the server's own layout has, where these are not all.
+    /// The number in the server's own layout, where these are not all.
     all: Option<u32>,
 }
 
 impl WorkerRange {
-    /// Those up to `limit`: which have room in all layouts that are in use.
-    /// `kept`: the one to begin with, which the server has from elsewhere.
+    /// Those up to `limit`, which have room in all layouts that are in use. `kept`: the one to begin with, which the server has
+    /// from elsewhere.
     pub fn within(limit: u32, layout: &Layout, kept: Option<u32>) -> Self {
         let most = capacity(layout);
         let capacity = most.min(limit.saturating_add(1));
         Self { capacity, preferred: kept.map(Preferred::from), all: (capacity < most).then_some(most) }
     }
-
-    fn widened(self) -> Option<Self> {
-        self.all.map(|capacity| Self { capacity, all: None, ..self })
-    }
 }
 
-impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Takes a worker id, and gives up the one that the server had.
-    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError<L>> {
+    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError> {
         let settings = self.host.settings();
         let said =
             self.ask(RequestBody::Lease(Box::new(plan.wish(settings.policy, settings.max_clock_skew))));
@@ -76,12 +69,15 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(LeaseStep::Again),
             // Better one that has no room in some layout than none at all.
-            Leased::None(none) => {
-                let Some(widened) = plan.widened() else {
-                    self.leave_former(plan)?;
-                    return Err(LeaseStepError::None(self.named(none)));
-                };
-                return self.acquire(&widened);
+            Leased::None(mut none) => {
+                if let Some(widened) = plan.widened() {
+                    return self.acquire(&widened);
+                }
+                self.leave_former(plan)?;
+                if let Some(site) = &self.site {
+                    none.detail = format!("Registry \"{}\": {}", site.server, none.detail);
+                }
+                return Err(StepError::None(none));
             }
         };
         self.check_lease(&lease, plan)?;
@@ -102,10 +98,10 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         Ok(LeaseStep::Done)
     }
 
-    /// Has the server issue under the lease from now on; whether the state is still what the plan was made by.
-    fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, StepError<L>> {
+    /// Has the server issue under the lease from now on; false where the state is not that of the plan any more.
+    fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, StepError> {
         let (token, database) = (plan.entry.token, self.host.database());
-        let taken_up = self.state.change(|state, _| {
+        Ok(self.state.change(|state, _| {
             // An operator may have begun the state anew meanwhile.
             let claimed = state.claim == Some(token) || !holds(Guard::ClaimFirst);
             let ours = claimed && state.lease == plan.lease;
@@ -114,25 +110,23 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 state.take_up(lease);
             }
             ours
-        });
-        taken_up.map_err(LeaseStepError::State)
+        })?)
     }
 
     /// A worker id of another registry than the one in use may be any server's there.
-    fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError<L>> {
+    fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError> {
         if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
         }
-        let left = self.state.change(|state, _| {
+        Ok(self.state.change(|state, _| {
             if state.lease == plan.lease {
                 state.leave_former();
             }
-        });
-        left.map_err(LeaseStepError::State)
+        })?)
     }
 
-    /// What another server says is not believed blindly.
-    fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError<L>> {
+    /// Refuses a lease that no registry would grant.
+    fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
         let sane = lease.worker < plan.choice.capacity
             && !plan.except.contains(&lease.worker)
@@ -142,12 +136,6 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         } else {
             self.disbelieve(lease.worker, lease.expiry)
         }
-    }
-
-    /// With the name of the registry, where it is another server.
-    fn named(&self, none: LeaseError) -> LeaseError {
-        let Some(other) = &self.other else { return none };
-        LeaseError { detail: format!("Registry \"{}\": {}", other.server, none.detail), ..none }
     }
 
     /// Gives a former worker id back. Should that fail, it is free when its lease has ended.
@@ -163,21 +151,57 @@ impl<S: Host, L: LeaseLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             self.ask(ask)
         } else if former.origin.is_none() {
             let now = self.state.believed_now();
-            self.link.ask_own(ask, now).map_err(LeaseStepError::Registry)
+            self.host.registry(None, now).ask(ask).map(|answer| answer.said).map_err(StepError::Registry)
         } else {
             return;
         };
-        if let Err(error) = released {
-            self.host.note(LeaseEvent::NotReleased(worker, &error.to_string()));
+        let why = match released {
+            Ok(_) => return,
+            Err(StepError::Registry(error)) => error.to_string(),
+            Err(StepError::None(none)) => none.to_string(),
+        };
+        self.host.note(LeaseEvent::NotReleased(worker, &why));
+    }
+
+    /// Moves the end of the lease on, or notices that the lease is lost.
+    pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<LeaseStep, StepError> {
+        let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
+        let ResponseBody::Renewed(expiry) = self.ask(ask)? else { return Ok(LeaseStep::Again) };
+        if let Some(expiry) = expiry {
+            self.check_expiry(lease.worker, expiry)?;
         }
+        let origin = self.origin();
+        let lost = self.state.change(|state, _| {
+            let Some(held) = state.lease.as_mut().filter(|held| held.token == lease.token) else {
+                return false;
+            };
+            if let Some(expiry) = expiry {
+                held.token = entry.token;
+                held.expiry = expiry;
+                held.origin = origin;
+                state.claim = None;
+            } else {
+                state.give_up();
+            }
+            expiry.is_none()
+        })?;
+        match expiry {
+            Some(expiry) => self.note_granted(expiry),
+            None => self.requests.renew.store(false, Release),
+        }
+        if lost {
+            self.host.note(LeaseEvent::Lost(lease));
+            return Ok(LeaseStep::Again);
+        }
+        Ok(LeaseStep::Done)
     }
 }
 
 impl Plan {
-    /// The same for all worker ids: better one that has no room in some layout than none at all.
+    /// The same for all worker ids, where one without room in some layout will do.
     fn widened(&self) -> Option<Self> {
-        let choice = self.choice.widened().filter(|_| self.may_widen)?;
-        Some(Self { choice, ..self.clone() })
+        let capacity = self.choice.all.filter(|_| self.may_widen)?;
+        Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })
     }
 
     fn wish(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {

@@ -20,11 +20,11 @@ pub struct LeaseRequests {
     pub changed: AtomicU32,
     /// Number of transactions under way that change that.
     pub changing: AtomicU32,
-    /// The era of the generator in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
+    /// The generator's generation in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
     /// none does.
     behind: AtomicU64,
-    /// For how long the registry granted the lease when it was asked last, in microseconds, and when that was, by uptime; 0
-    /// where it is not known.
+    /// The length of the lease as the registry granted it last, in microseconds, and the time of that, by uptime; 0 where it is
+    /// not known.
     granted: AtomicU64,
     granted_at: AtomicU64,
 }
@@ -36,28 +36,28 @@ impl LeaseRequests {
         self.request.ask();
     }
 
-    /// Notes that a session has found the clock behind the ids of this era: another worker id is wanted.
+    /// Notes that a session has found the clock behind the ids of this generation: another worker id is wanted.
     pub fn want_another(&self, era: u64) {
         self.behind.store(era + 1, Relaxed);
     }
 
-    /// Returns whether another worker id is wanted in this era. One that was taken since has begun another.
+    /// Returns whether another worker id is wanted in this generation. One that was taken since has begun another.
     pub fn is_another_wanted(&self, era: u64) -> bool {
         self.behind.load(Relaxed) == era + 1
     }
 
-    /// Returns whether there was another worker id or not: a session that still wants one asks again.
+    /// Forgets that another worker id is wanted: a session that still wants one asks again.
     pub(super) fn forget_another(&self) {
         self.behind.store(0, Relaxed);
     }
 
-    /// Notes what the registry has just granted.
+    /// Notes the end of the lease that the registry has just granted.
     pub(super) fn granted(&self, until: UnixMicros, now: UnixMicros, uptime: Duration) {
         self.granted.store(micros(until.since(now)), Relaxed);
         self.granted_at.store(micros(uptime), Relaxed);
     }
 
-    /// The time until a lease has to be renewed that ends then, where leases are asked for that are so long.
+    /// The time until a lease has to be renewed that ends at `until`, where leases of the length `asked` are asked for.
     pub fn until_renewal(
         &self,
         until: UnixMicros,
@@ -70,8 +70,7 @@ impl LeaseRequests {
         until_renewal(until.since(now), asked, known(&self.granted), renewed)
     }
 
-    /// For how long the lease is good from one renewal to the next, as far as is known, where leases are asked for that are
-    /// so long.
+    /// The length of the lease from one renewal to the next, where leases of the length `asked` are asked for.
     pub fn length(&self, asked: Duration) -> Duration {
         match self.granted.load(Relaxed) {
             0 => asked,

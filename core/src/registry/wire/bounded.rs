@@ -1,17 +1,37 @@
-//! Lists and texts of others, as long as they may be.
+//! Limits of requests and responses that every server keeps.
 
-use super::limits::{MAX_EXCEPT, MAX_ROWS, MAX_WANTS};
 use crate::error::excerpt;
 use crate::sequence::reservation::Outcome;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::Duration;
 
-/// How much of what a registry says is shown, in characters.
+/// The longest question and the longest answer, in bytes.
+pub const MAX_BYTES: usize = 16 << 20;
+/// The longest text in a question, but for those that have limits of their own, in characters.
+pub const MAX_TEXT_CHARS: usize = 255;
+/// Of how many tags ids are asked for at most.
+pub const MAX_WANTS: usize = 1_024;
+/// Number of worker ids that are excepted at most.
+pub const MAX_EXCEPT: usize = 65_536;
+/// Number of rows that are handed over at most.
+pub const MAX_ROWS: usize = 65_536;
+/// Number of rows an answer has at most: the rest is asked for again.
+pub const PAGE_ROWS: usize = 8_192;
+/// And how many bytes, unless its only row has more.
+pub const PAGE_BYTES: usize = MAX_BYTES / 4;
+/// Number of registries that serve the same tags at most.
+pub const MAX_REGISTRIES: u32 = 1_000;
+/// Time that rows that are locked are waited for at most: a quarter of the longest `registry_timeout`.
+pub const MAX_TIMEOUT: Duration = Duration::from_mins(15);
+/// For how long a worker id is leased at most.
+pub const MAX_LEASE: Duration = Duration::from_hours(31 * 24);
+/// The longest text of a registry that is shown, in characters.
 const MAX_SAID_CHARS: usize = 2_048;
 
-/// Returns what another server says, fit to be shown: without control characters, and of no more than 2,048 characters.
+/// A text of another server, fit to be shown: without control characters, and of no more than 2,048 characters.
 pub fn said(text: &str) -> String {
     cut(text, MAX_SAID_CHARS)
 }

@@ -88,7 +88,7 @@ pub trait Tables: TagRows {
     /// Returns whether this registry is one of them.
     fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Notes the timeline of a registry, where it is a later one.
-    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Self::Error>;
+    fn note_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
     /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
     /// registries are in use has the table locked against that.
     fn lock_received(&mut self) -> Result<(), Self::Error>;

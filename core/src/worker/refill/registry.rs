@@ -3,7 +3,7 @@
 use super::host::{CarryOvers, Database, RefillHost, Tables, TransactionError};
 use super::job::Job;
 use crate::guard::{Guard, holds};
-use crate::registry::error::RegistryError;
+use crate::registry::error::{RegistryError, SqlError};
 use crate::sequence::request::Answer;
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::slot::Trouble;
@@ -229,7 +229,9 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
             None => Ok(None),
         };
         let done = self.host.database().transaction(there).map_err(RefillError::Unnoted)?;
-        let gone = || RefillError::Away(RegistryError::NoServer("the extension was dropped".to_owned()));
+        let gone = || {
+            RefillError::Away(RegistryError::NoServer(SqlError::new(*b"42704", "the extension was dropped")))
+        };
         done.ok_or_else(gone)
     }
 }

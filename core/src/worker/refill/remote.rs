@@ -93,7 +93,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> TagRegistry<H::Slot> for Rem
             Ok(outcomes) => {
                 let wrong = jobs.iter().zip(outcomes).filter(|(job, outcome)| self.is_wrong(job, outcome));
                 if wrong.count() == 0 {
-                    notes.be_content();
+                    notes.clear_complaint();
                 }
             }
             Err(RefillError::Away(error)) if error.is_conflict() && jobs.len() == 1 => {
@@ -169,7 +169,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
     /// Notes what was received; false: the registry is not in use any more, and nothing of it may be handed out.
     fn note_received(
         &mut self,
-        answered: &wire::Registry,
+        answered: &wire::RegistryName,
         jobs: &[&Job<'_, H::Slot>],
         outcomes: &[Outcome],
     ) -> Result<bool, RefillError> {
@@ -200,7 +200,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
             }
             // The outcomes of other tags count all the same.
             Outcome::Garbled(why) => {
-                let hint = RegistryError::Garbled(String::new()).hint().to_owned();
+                let hint = RegistryError::Garbled(String::new()).hint();
                 self.complain(job, &format!("is told of in a way that makes no sense: {why}"), hint);
             }
             // There, or because the registries were changed meanwhile.

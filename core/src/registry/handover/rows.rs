@@ -1,0 +1,130 @@
+//! Rows of tables of tags, in JSON: reading those of a registry, and handing rows over, a page at a time.
+
+use super::host::{Begun, Registries, unusable};
+use crate::clock::UnixMicros;
+use crate::registry::client::Network;
+use crate::registry::error::{RegistryError, UnusableRegistry};
+use crate::registry::link::{Registry, Site};
+use crate::registry::wire::{MAX_BYTES, PAGE_BYTES, ReceivedTag, RequestBody, ResponseBody};
+use crate::sequence::reservation::{Reached, Share, Unfit};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most that is read of a registry's tags: some 200,000 of them.
+const MOST_BYTES: usize = 4 * MAX_BYTES;
+/// Number of rows that are handed over by one statement: as many as a busy registry writes well within the time limit.
+const HANDED_AT_ONCE: usize = 2_000;
+
+/// The tag of a row.
+pub fn tag_of(row: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct TagField {
+        tag: String,
+    }
+    serde_json::from_str(row.get()).ok().map(|TagField { tag }| tag)
+}
+
+/// A row that raises a tag this far.
+pub fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
+    let first = UnixMicros::of_day(day);
+    let period =
+        (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
+    let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });
+    RawValue::from_string(row.to_string()).ok()
+}
+
+/// All tags of a registry, which are fit for it if it is one of several.
+pub fn tags_of<N: Network>(
+    there: &mut Registries<N>,
+    site: &Site,
+    share: Option<Share>,
+) -> Result<Vec<Box<RawValue>>, UnusableRegistry> {
+    #[derive(Deserialize)]
+    struct PageRow {
+        tag: String,
+        increment: i64,
+        remainder: i64,
+    }
+    let garbled = || unusable(&site.server, RegistryError::other_kind());
+    let (mut found, mut seen, mut bytes, mut after) = (Vec::new(), BTreeSet::new(), 0, None);
+    loop {
+        let ask = RequestBody::Tags { after: after.clone() };
+        let ResponseBody::Tags(rows) = there.ask(&site.server, Some(&site.seen), ask)?.said else {
+            return Err(garbled());
+        };
+        if rows.is_empty() {
+            return Ok(found);
+        }
+        for row in rows {
+            let read: PageRow = serde_json::from_str(row.get()).map_err(|_| garbled())?;
+            let PageRow { tag, increment, remainder } = read;
+            if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
+                let unfit = Unfit::Share { share, increment, remainder };
+                return Err(unusable(&site.server, RegistryError::Unfit(tag, unfit)));
+            }
+            bytes += row.get().len();
+            after = Some(tag.clone());
+            // Else a registry could go on for ever.
+            if bytes > MOST_BYTES || !seen.insert(tag) {
+                return Err(garbled());
+            }
+            found.push(row);
+        }
+    }
+}
+
+/// As many rows as a statement takes, whatever letters are in them.
+pub fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut left = rows;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |row: &&T| {
+            bytes += (*row).borrow().get().len();
+            bytes <= PAGE_BYTES
+        };
+        let count = left.iter().take(HANDED_AT_ONCE).take_while(fits).count();
+        let (page, rest) = left.split_at(count.max(1).min(left.len()));
+        left = rest;
+        (!page.is_empty()).then_some(page)
+    })
+}
+
+/// Hands rows over, in the order of their tags: where one registry cannot take them, none has. All of a page before the next,
+/// so that no registry waits for long. Each compares its own rows with what was received from it before it changes them.
+pub fn give<N: Network>(
+    mut begun: Vec<Begun<'_, N>>,
+    rows: &[Box<RawValue>],
+    received: &[(String, ReceivedTag)],
+) -> Result<(), UnusableRegistry> {
+    let of = begun.len();
+    let mut left: Vec<BTreeMap<&str, Reached>> =
+        begun.iter().map(|(site, _)| received_of(received, site)).collect();
+    for page in pages(rows) {
+        let tags: Vec<String> = page.iter().filter_map(|row| tag_of(row)).collect();
+        for ((site, there), left) in begun.iter_mut().zip(&mut left) {
+            // With the first row of each tag: others may come with the next page.
+            let compared = tags.iter().filter_map(|tag| left.remove_entry(tag.as_str()));
+            let received =
+                compared.map(|(tag, reached)| ReceivedTag { tag: tag.to_owned(), reached }).collect();
+            let ask = RequestBody::HandOver { rows: page.to_vec(), received, share: site.share(of) };
+            let error = match there.ask(ask).map(|answer| answer.said) {
+                Ok(ResponseBody::HandedOver(None)) => continue,
+                Ok(ResponseBody::HandedOver(Some((tag, unfit)))) => RegistryError::Unfit(tag, unfit),
+                Ok(_) => RegistryError::other_kind(),
+                Err(error) => error,
+            };
+            return Err(unusable(&site.server, error));
+        }
+    }
+    let commit = |(site, there): Begun<'_, N>| there.commit().map_err(|error| unusable(&site.server, error));
+    begun.into_iter().try_for_each(commit)
+}
+
+/// The tags received from this registry. What came from another one, as from its predecessor before an upgrade, says nothing
+/// of its rows.
+fn received_of<'r>(received: &'r [(String, ReceivedTag)], site: &Site) -> BTreeMap<&'r str, Reached> {
+    let its = received.iter().filter(|(identity, _)| *identity == site.seen.identity);
+    its.map(|(_, ReceivedTag { tag, reached })| (tag.as_str(), *reached)).collect()
+}

@@ -20,7 +20,7 @@ type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called whenever a table, or with none any, was changed or dropped, and then all statements planned anew.
+/// Has `action` called, and all statements planned anew, whenever this table was changed or dropped; with none, whenever any was.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));

@@ -360,36 +360,6 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-/// Reads the row of an oid in one of the server's caches; None where there is none. Only within a transaction.
-pub(super) fn cached<T>(
-    cache: pg_sys::SysCacheIdentifier::Type,
-    oid: pg_sys::Oid,
-    read: impl FnOnce(pg_sys::HeapTuple) -> T,
-) -> Option<T> {
-    // SAFETY: as above. The row is read before it is let go.
-    unsafe {
-        let row = pg_sys::SearchSysCache1(cache.cast_signed(), oid.into());
-        let found = (!row.is_null()).then(|| read(row))?;
-        pg_sys::ReleaseSysCache(row);
-        Some(found)
-    }
-}
-
-/// A column of such a row; None where it is null.
-///
-/// # Safety
-/// The row is of this cache, and is there while the column is read.
-pub(super) unsafe fn cached_column(
-    cache: pg_sys::SysCacheIdentifier::Type,
-    row: pg_sys::HeapTuple,
-    column: i16,
-) -> Option<pg_sys::Datum> {
-    let mut is_null = false;
-    // SAFETY: as above.
-    let value = unsafe { pg_sys::SysCacheGetAttr(cache.cast_signed(), row, column, &raw mut is_null) };
-    (!is_null).then_some(value)
-}
-
 /// The function of this name and arguments in the schema of another one. Only within a transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();

@@ -35,6 +35,7 @@ pub mod tag;
 pub mod text;
 pub mod time;
 pub mod transaction;
+pub mod tuple;
 pub mod utility;
 pub mod uuid;
 pub mod wait;

@@ -7,12 +7,6 @@
     reason = "pgrx reads a table's columns from the written type, not from an alias"
 )]
 
-use pgrx::heap_tuple::PgHeapTuple;
-use pgrx::{AllocatedByPostgres, PgTriggerError};
-
-/// The result of a trigger that changes no row.
-type NoRow<'a> = Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError>;
-
 mod attach;
 mod audit;
 mod change;

@@ -6,60 +6,22 @@
 mod error;
 pub(crate) mod key;
 mod kind;
+mod limits;
 pub mod monotonic;
 mod recent;
 pub mod serial;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
-pub use kind::SeriesKind;
+pub use kind::{SeriesKind, SeriesRow};
+pub use limits::{
+    MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP, MAX_TIME_ZONE_BYTES,
+};
 pub use recent::Recent;
 
 use crate::error::excerpt;
 use crate::series::serial::{Format, Reset};
 use std::borrow::Cow;
-
-/// The longest name, in characters.
-pub const MAX_NAME_CHARS: usize = 128;
-/// The longest name, in bytes of any encoding that Postgres knows.
-pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
-/// The longest key, in bytes.
-pub const MAX_KEY_BYTES: usize = 512;
-/// The longest name of a time zone, in bytes.
-pub const MAX_TIME_ZONE_BYTES: usize = 128;
-/// The most numbers that are reserved at once.
-pub const MAX_STEP: i32 = 1_000_000_000;
-/// The most sections of a series.
-pub const MAX_SECTIONS: u16 = 1_024;
-
-/// The row of a series, as it is stored.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SeriesRow<'a> {
-    /// The number by which its counters are found.
-    pub id: Option<i64>,
-    /// The promise that it makes.
-    pub kind: &'a str,
-    /// The type of its keys.
-    pub key_type: &'a str,
-    /// The first number of a key.
-    pub start: Option<i64>,
-    /// The highest number of a key.
-    pub max_value: Option<i64>,
-    /// After which period keys start over.
-    pub reset: Option<&'a str>,
-    /// The time zone in which periods begin.
-    pub time_zone: &'a str,
-    /// The format of numbers as text.
-    pub format: Option<&'a str>,
-    /// Number of numbers that are reserved at once at first, where the kind reserves some.
-    pub step: Option<i32>,
-    /// Most of them.
-    pub max_step: Option<i32>,
-    /// Number of sections the keys are in, where the kind has some.
-    pub sections: Option<i32>,
-    /// Among which servers a key's numbers follow on each other; `global` where it is missing.
-    pub scope: Option<&'a str>,
-}
 
 /// Among which servers a key's numbers follow on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

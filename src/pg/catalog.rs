@@ -360,42 +360,6 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-/// Reads the row of an oid in one of the server's caches; None where there is none. Only within a transaction.
-pub(super) fn cached<T>(
-    cache: pg_sys::SysCacheIdentifier::Type,
-    oid: pg_sys::Oid,
-    read: impl FnOnce(pg_sys::HeapTuple) -> T,
-) -> Option<T> {
-    // SAFETY: as above. The row is read before it is let go.
-    unsafe {
-        let row = pg_sys::SearchSysCache1(cache_id(cache), oid.into());
-        let found = (!row.is_null()).then(|| read(row))?;
-        pg_sys::ReleaseSysCache(row);
-        Some(found)
-    }
-}
-
-/// A column of such a row; None where it is null.
-///
-/// # Safety
-/// The row is of this cache, and is there while the column is read.
-pub(super) unsafe fn cached_column(
-    cache: pg_sys::SysCacheIdentifier::Type,
-    row: pg_sys::HeapTuple,
-    column: i16,
-) -> Option<pg_sys::Datum> {
-    let mut is_null = false;
-    // SAFETY: as above.
-    let value = unsafe { pg_sys::SysCacheGetAttr(cache_id(cache), row, column, &raw mut is_null) };
-    (!is_null).then_some(value)
-}
-
-/// The number of a cache of the catalog: signed from PostgreSQL 19 on.
-#[allow(clippy::useless_conversion, reason = "it is one before 19")]
-pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
-    i32::try_from(cache).unwrap_or_default()
-}
-
 /// The function of this name and arguments in the schema of another one. Only within a transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();
@@ -404,7 +368,7 @@ pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid
         let schema = pg_sys::get_func_namespace(other);
         let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
         pg_sys::GetSysCacheOid(
-            cache_id(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP),
+            super::tuple::cache_id(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP),
             pg_sys::Anum_pg_proc_oid.cast_signed().try_into().unwrap_or_default(),
             pg_sys::Datum::from(name.as_ptr()),
             pg_sys::Datum::from(arguments),

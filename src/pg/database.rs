@@ -1,6 +1,6 @@
 //! The databases of the cluster.
 
-use super::{rows, worker};
+use super::{tuple, worker};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::fs;
@@ -74,7 +74,7 @@ fn find<T>(mut wanted: impl FnMut(&pg_sys::FormData_pg_database) -> Option<T>) -
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
         let catalog = pg_sys::table_open(pg_sys::DatabaseRelationId, lock);
-        rows::scan(catalog, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
+        tuple::scan(catalog, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
             found = wanted(&*pg_sys::GETSTRUCT(row).cast());
             found.is_none()
         });

@@ -142,7 +142,7 @@ pub fn impose(name: &CStr, value: &CStr) {
     }
 }
 
-/// The value of a setting by its name, ours or not; also one that the configuration gives before it is defined. Cut to the length to check.
+/// The value of a setting by its name, ours or not; also before it is defined; of one that is too long, its beginning. None where nothing gives it.
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call; the value is copied before anything can change it.
     unsafe {

@@ -1,8 +1,8 @@
 //! SQL functions that are kept out of the statements that call them. The planner puts a simple function's body in the place of
 //! its call, where no hook meets it; as a call it stays, its body is planned as a statement of its own.
 
-use super::catalog;
 use super::text::bytes_of;
+use super::tuple;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::OnceLock;
 
@@ -41,13 +41,13 @@ unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
 /// Returns whether this is a function in SQL that seems to call a sequence. Only within a transaction.
 fn calls_sequences(function: pg_sys::Oid) -> bool {
     let cache = pg_sys::SysCacheIdentifier::PROCOID;
-    let calls = catalog::cached(cache, function, |row| {
+    let calls = tuple::cached(cache, function, |row| {
         // SAFETY: a row of the cache is the struct; both columns are texts.
         unsafe {
             let found: &pg_sys::FormData_pg_proc = &*pg_sys::GETSTRUCT(row).cast();
             let column = |number: u32| {
                 let number = i16::try_from(number).unwrap_or_default();
-                catalog::cached_column(cache, row, number).map(|text| bytes_of(text))
+                tuple::cached_column(cache, row, number).map(|text| bytes_of(text))
             };
             found.prolang.to_u32() == SQL && {
                 column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word)

@@ -1,7 +1,7 @@
 //! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
 
 use super::role::{self, RoleSettings};
-use super::{catalog, extension, rows};
+use super::{extension, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
@@ -26,7 +26,7 @@ pub struct SequencePosition {
 impl Relation {
     /// The relation of an oid, as far as this transaction sees; None where there is none. Only within a transaction.
     pub fn find(oid: pg_sys::Oid) -> Option<Self> {
-        catalog::cached(pg_sys::SysCacheIdentifier::RELOID, oid, |row| {
+        tuple::cached(pg_sys::SysCacheIdentifier::RELOID, oid, |row| {
             // SAFETY: a row of the cache is the struct.
             let class: &pg_sys::FormData_pg_class = unsafe { &*pg_sys::GETSTRUCT(row).cast() };
             // A character of C's has a sign on some machines.
@@ -128,7 +128,7 @@ impl Relation {
                 return None;
             }
             let mut position = None;
-            rows::scan(sequence, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
+            tuple::scan(sequence, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
                 let column = |number| pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att);
                 let (first, third) = (NonZeroUsize::MIN, NonZeroUsize::MIN.saturating_add(2));
                 position = column(first).zip(column(third)).map(|(last_value, is_called)| SequencePosition {
@@ -224,7 +224,7 @@ fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         #[allow(clippy::cast_possible_truncation, reason = "the number of a strategy")]
         let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
         pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
-        rows::scan(inherits, INHERITS_BY_TABLE.into(), std::ptr::null_mut(), &mut [key], |row| {
+        tuple::scan(inherits, INHERITS_BY_TABLE.into(), std::ptr::null_mut(), &mut [key], |row| {
             let parent = pgrx::htup::heap_getattr_raw(row, PARENT, (*inherits).rd_att);
             found.extend(parent.and_then(|parent| pg_sys::Oid::from_datum(parent, false)));
             true

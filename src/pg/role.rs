@@ -88,7 +88,7 @@ pub fn watch() {
             // SAFETY: registered once for the life of the process.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(
-                    super::catalog::cache_id(cache),
+                    super::tuple::cache_id(cache),
                     Some(changed),
                     pg_sys::Datum::from(0),
                 );

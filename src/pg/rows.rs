@@ -5,6 +5,7 @@ use super::catalog::{Open, Source, Table, Type, Unseen};
 use super::read_lock::{Lock, Wait};
 use super::tag::TagText;
 use super::text::bytes_of;
+use super::tuple;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
@@ -170,7 +171,9 @@ fn look_by_key(
         View::Dirty => &raw mut dirty,
     };
     // SAFETY: the table is open, and the index, if any, is its own and locked.
-    unsafe { scan(table.relation(), index, snapshot, &mut keys, |tuple| each(&Row { table, tuple })) };
+    unsafe {
+        tuple::scan(table.relation(), index, snapshot, &mut keys, |row| each(&Row { table, tuple: row }));
+    };
     if let Some(lock) = lock {
         lock.release();
     }
@@ -211,30 +214,4 @@ fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKe
         );
     }
     Some(key)
-}
-
-/// Calls `each` with the rows that the keys fit, by the index, if one is given, until it says false.
-///
-/// # Safety
-/// Within a transaction. The relation is open, and the index is one of it; the snapshot is null or valid.
-pub(super) unsafe fn scan(
-    relation: pg_sys::Relation,
-    index: pg_sys::Oid,
-    snapshot: pg_sys::Snapshot,
-    keys: &mut [pg_sys::ScanKeyData],
-    mut each: impl FnMut(pg_sys::HeapTuple) -> bool,
-) {
-    let count = i32::try_from(keys.len()).unwrap_or(0);
-    let by_index = index != pg_sys::InvalidOid;
-    // SAFETY: as above. The keys are kept until the scan is over.
-    unsafe {
-        let scan = pg_sys::systable_beginscan(relation, index, by_index, snapshot, count, keys.as_mut_ptr());
-        loop {
-            let tuple = pg_sys::systable_getnext(scan);
-            if tuple.is_null() || !each(tuple) {
-                break;
-            }
-        }
-        pg_sys::systable_endscan(scan);
-    }
 }

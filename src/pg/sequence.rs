@@ -1,7 +1,7 @@
 //! Sequences of others: how they count, who may use them, and calls of the server's functions for them.
 
 use super::process::PerProcess;
-use super::{catalog, relcache, role};
+use super::{relcache, role, tuple};
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -20,7 +20,7 @@ type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called whenever a table, or with none any, was changed or dropped, and then all statements planned anew.
+/// Has `action` called, and all statements planned anew, whenever this table was changed or dropped; with none, whenever any was.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
@@ -158,10 +158,10 @@ pub struct SequenceTerms {
 /// Returns how a sequence counts; None where there is none of this oid. Only within a transaction.
 pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     let cache = pg_sys::SysCacheIdentifier::SEQRELID;
-    catalog::cached(cache, sequence, |row| {
+    tuple::cached(cache, sequence, |row| {
         // SAFETY: columns of pg_sequence, which are never null: an oid, three bigints and a boolean.
         let datum =
-            |column| unsafe { catalog::cached_column(cache, row, column) }.map_or(0, pg_sys::Datum::value);
+            |column| unsafe { tuple::cached_column(cache, row, column) }.map_or(0, pg_sys::Datum::value);
         let number = |column| datum(column).cast_signed() as i64;
         SequenceTerms {
             increment: number(4),

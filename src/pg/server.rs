@@ -10,7 +10,7 @@ pub fn preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Returns whether `pg_upgrade` has started this server, which writes and connections are in the way of.
+/// Returns whether `pg_upgrade` has started this server: writes and connections would be in its way.
 pub fn upgrading() -> bool {
     // SAFETY: a plain variable of the server, set before it loads libraries.
     unsafe { pg_sys::IsBinaryUpgrade }

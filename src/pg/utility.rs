@@ -111,7 +111,7 @@ fn forget_planned() {
     if PLANNED.replace(false) {
         // SAFETY: marks what this process keeps of constraints as out of date, without a look at the catalog.
         unsafe {
-            pg_sys::CallSyscacheCallbacks(super::catalog::cache_id(pg_sys::SysCacheIdentifier::CONSTROID), 0);
+            pg_sys::CallSyscacheCallbacks(super::tuple::cache_id(pg_sys::SysCacheIdentifier::CONSTROID), 0);
         }
     }
 }

@@ -8,9 +8,9 @@ mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
     use crate::pg::report::report;
     use crate::pg::text::Text;
+    use crate::pg::tuple::NoRow;
     use crate::pg::{server, time};
     use crate::shared::generator::{self, Shared};
-    use crate::sql::NoRow;
     use crate::sql::layout;
     use crate::sql::status::{node, years_left};
     use crate::store::tables::GENERATOR;

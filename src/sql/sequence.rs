@@ -9,10 +9,10 @@ mod snowflake_ids_internal {
     use crate::pg::report::{bad_argument, denied, report};
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
+    use crate::pg::tuple::NoRow;
     use crate::pg::{redirect, sequence};
     use crate::sequence::{bind, known};
     use crate::shared::generator;
-    use crate::sql::NoRow;
     use crate::store::tables::SEQUENCE_BINDING;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;

@@ -254,8 +254,8 @@ mod snowflake_ids_internal {
     use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
+    use crate::pg::tuple::NoRow;
     use crate::series;
-    use crate::sql::NoRow;
     use crate::store::citus;
     use crate::store::tables::{REGISTRY_SERVER, SERIES};
     use pgrx::Uuid;

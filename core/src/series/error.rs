@@ -1,8 +1,8 @@
 //! Errors of series, and of calls for their numbers.
 
 use super::key::KeyType;
+use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
-use super::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use crate::error::{EXCERPT_CHARS, Explain, Kind};
 use crate::sequence::privilege::{Action, Privilege};
 use crate::series::serial::FormatError;

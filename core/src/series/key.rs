@@ -1,6 +1,6 @@
 //! The key of a series: each has numbers of its own.
 
-use super::MAX_KEY_BYTES;
+use super::limits::MAX_KEY_BYTES;
 use crate::error::{TooLong, check_length};
 use crate::ids::uuid::IdOrUuid;
 use smallvec::SmallVec;

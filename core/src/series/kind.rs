@@ -1,8 +1,37 @@
-//! The promise that a series makes, and what it takes to keep it.
+//! The row of a series, and the promise that the series makes.
 
 use super::error::SeriesError;
-use super::{MAX_SECTIONS, MAX_STEP, SeriesRow};
+use super::limits::{MAX_SECTIONS, MAX_STEP};
 use crate::error::excerpt;
+
+/// The row of a series, as it is stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SeriesRow<'a> {
+    /// The number by which its counters are found.
+    pub id: Option<i64>,
+    /// The promise that it makes.
+    pub kind: &'a str,
+    /// The type of its keys.
+    pub key_type: &'a str,
+    /// The first number of a key.
+    pub start: Option<i64>,
+    /// The highest number of a key.
+    pub max_value: Option<i64>,
+    /// After which period keys start over.
+    pub reset: Option<&'a str>,
+    /// The time zone in which periods begin.
+    pub time_zone: &'a str,
+    /// The format of numbers as text.
+    pub format: Option<&'a str>,
+    /// Number of numbers that are reserved at once at first, where the kind reserves some.
+    pub step: Option<i32>,
+    /// Most of them.
+    pub max_step: Option<i32>,
+    /// Number of sections the keys are in, where the kind has some.
+    pub sections: Option<i32>,
+    /// Among which servers a key's numbers follow on each other; `global` where it is missing.
+    pub scope: Option<&'a str>,
+}
 
 /// The promise that a series makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! The fields of a template: the parts of a date, and the periods that they tell apart.
 
-use super::error::FormatError;
-use crate::error::excerpt;
 use std::fmt;
-use std::str::FromStr;
 
 /// The longest template, in bytes.
 pub const MAX_FORMAT_BYTES: usize = 64;
@@ -69,14 +66,5 @@ impl Reset {
 impl fmt::Display for Reset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Reset {
-    type Err = FormatError;
-
-    fn from_str(text: &str) -> Result<Self, FormatError> {
-        let named = Self::ALL.into_iter().find(|reset| reset.name().eq_ignore_ascii_case(text));
-        named.ok_or_else(|| FormatError::UnknownReset { name: excerpt(text) })
     }
 }

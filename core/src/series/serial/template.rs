@@ -5,6 +5,7 @@ use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
 use crate::error::excerpt;
 use jiff::{SignedDuration, civil};
 use std::fmt;
+use std::str::FromStr;
 
 /// A template, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,5 +149,14 @@ impl fmt::Display for Format {
             Part::Number(1) => f.write_str("{n}"),
             Part::Number(width) => write!(f, "{{n:{width}}}"),
         })
+    }
+}
+
+impl FromStr for Reset {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        let named = Self::ALL.into_iter().find(|reset| reset.name().eq_ignore_ascii_case(text));
+        named.ok_or_else(|| FormatError::UnknownReset { name: excerpt(text) })
     }
 }

@@ -61,16 +61,15 @@ pub fn setval_called() {
 
 /// TRUNCATE ... RESTART IDENTITY has restarted sequences.
 pub fn identities_restarted() {
-    settle_all(true);
+    settle_all(true, sequence::has_new_file);
 }
 
-/// Settles the bound sequences that this transaction may have restarted.
-fn settle_all(follows: bool) {
+/// Settles the bound sequences that this transaction has moved.
+fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in known::bound() {
-        // This transaction has restarted none that another one has locked, and none that has the file that it had: others truncate those.
+        // This transaction has moved none that another one has locked.
         if sequence::lock_at_once(of) {
-            let settled = sequence::has_new_file(of)
-                && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
+            let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
             if !settled {
                 sequence::unlock(of);
             }
@@ -79,7 +78,8 @@ fn settle_all(follows: bool) {
 }
 
 /// Has processes that apply a publisher's changes put sequences at their end again: its TRUNCATE is no statement here, and restarts
-/// them. Their ids are this server's, and go on. Only while the server loads libraries.
+/// them; from PostgreSQL 19 on they are set as the publisher's stand. Their ids are this server's, and go on. Only while the server loads
+/// libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -91,7 +91,10 @@ pub fn watch_appliers() {
 
 fn at_commit() {
     if TRUNCATES.replace(false) {
-        transaction::with_snapshot(|| settle_all(false));
+        transaction::with_snapshot(|| settle_all(false, sequence::has_new_file));
+    }
+    if replication::is_setting_sequences() {
+        transaction::with_snapshot(|| settle_all(false, |_| true));
     }
     // Another sequence may get the oid of a dropped one one day.
     if DROPS.replace(false) {

@@ -2,8 +2,8 @@
 //!  with which a table is read.
 
 use crate::pg::report::spi;
-use crate::pg::{role, rows};
 use crate::pg::tag::TagText;
+use crate::pg::{role, rows};
 use crate::segment::error::SegmentError;
 use crate::segment::{own, privilege};
 use crate::store::tables::{REGISTRY_SERVER, SEGMENT};

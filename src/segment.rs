@@ -57,7 +57,6 @@ fn take_at_once(held: &Held, want: NonZeroU32) -> Result<(&'static Slot, Taken),
     Ok((slot, taken))
 }
 
-/// The next id of a tag.
 pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
     next_range(function, bytes, ONE).map(|range| range.first)
 }
@@ -111,7 +110,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
     privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
-    held::find(bytes).and_then(Held::last).ok_or(SegmentError::NoLast(TagText(tag).shown()))
+    held::find(bytes).and_then(|held| held.last.get()).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 
 /// A tag that may be used, and the server's tags.
@@ -125,7 +124,6 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
 
 /// The source of an id of a tag.
 pub enum Served<T> {
-    /// Its buffers.
     Buffers(T),
     /// The transaction, which has changed the tag: the id, and the row that it is above.
     Own(Taken, TagRow),
@@ -153,7 +151,6 @@ impl User {
     }
 }
 
-/// Takes an id, and waits for one if there is none.
 fn take(
     segments: &'static Segments,
     tag: &Tag,
@@ -187,7 +184,7 @@ pub fn serve<T>(
 ) -> Result<Served<T>, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     use_buffers(segments, &tag, &SegmentTimeout::new(), User::Extension, |held| {
-        let (slot, incarnation) = held.place().ok_or(Miss::Gone)?;
+        let (slot, incarnation) = held.place.get().ok_or(Miss::Gone)?;
         take(slot, incarnation)
     })
 }
@@ -231,7 +228,7 @@ fn use_held<T>(
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
         if user != User::Extension {
-            held.set_permit(privilege::to_take(tag, timeout)?);
+            held.permit.set(privilege::to_take(tag, timeout)?);
         }
         match take(held) {
             Ok(made) => return Ok(Served::Buffers(made)),
@@ -244,7 +241,7 @@ fn use_held<T>(
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
-                let is_known = held.place().is_some_and(|(slot, _)| !slot.on_trial.load(Relaxed));
+                let is_known = held.place.get().is_some_and(|(slot, _)| !slot.on_trial.load(Relaxed));
                 let creates = user.creates() && (is_known || may_create);
                 match wait(held, tag, timeout, user.want(), creates, || take(held)) {
                     Err(SegmentError::Unknown { .. }) if user.creates() && !creates => {
@@ -268,7 +265,7 @@ fn use_held<T>(
 fn take_own(tag: &Tag) -> Result<Option<(Taken, TagRow)>, SegmentError> {
     let own = own::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
-        held::hold(tag).set_last(taken.range.first);
+        held::hold(tag).last.set(Some(taken.range.first));
     }
     Ok(own)
 }
@@ -295,7 +292,7 @@ fn find_place(
     let found = place::look_up(segments, source, tag, user.creates(), user.want())?;
     timeout.begin();
     let found = found.ok_or_else(|| no_refill(tag, timeout, None))?;
-    held.set_place(Some((found.slot, found.incarnation)));
+    held.place.set(Some((found.slot, found.incarnation)));
     Ok(found.visit)
 }
 
@@ -346,7 +343,7 @@ fn wait<T>(
     creates: bool,
     take: impl Fn() -> Result<T, Miss>,
 ) -> Result<Option<T>, SegmentError> {
-    let Some((slot, incarnation)) = held.place() else { return Ok(None) };
+    let Some((slot, incarnation)) = held.place.get() else { return Ok(None) };
     let Some(_visit) = Visit::begin(slot, incarnation, want) else { return Ok(None) };
     if own::is_quiet() {
         return Err(SegmentError::Within(TagText(*tag).shown()));

@@ -89,7 +89,6 @@ pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
     noted(sequence).ok_or_else(|| SequenceError::NoCurrent(sequence::name(sequence)))
 }
 
-/// The number that the session got last, of whichever sequence.
 pub fn lastval() -> Result<i64, SequenceError> {
     let later = LATER.borrow().clone();
     let bound = later.into_iter().rev().find(|sequence| known::binding_of(*sequence).is_some());
@@ -183,7 +182,6 @@ fn used(last: Last) {
     LAST.set(last);
 }
 
-/// Forgets which numbers the session got.
 pub fn forget_numbers() {
     NUMBERS.borrow_mut().take();
     if matches!(LAST.get(), Last::Bound(_)) || !LATER.borrow().is_empty() {

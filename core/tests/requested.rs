@@ -95,3 +95,45 @@ fn no_request_is_missed_while_another_is_answered() {
     });
     assert!(!missed.into_inner(), "a request was missed");
 }
+
+#[test]
+fn an_answer_counts_for_those_who_asked_before_it() {
+    let request = Request::default();
+    assert_eq!(request.pending(), None);
+    let first = request.ask();
+    let seen = request.pending();
+    let second = request.ask();
+    request.answer(seen.unwrap_or(0), Answer::Unknown);
+    assert_eq!((request.answer_to(first), request.answer_to(second)), (Some(Answer::Unknown), None));
+    assert_eq!(request.pending(), Some(second), "asked while the worker was busy");
+    request.answer(second, Answer::Supplied);
+    assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
+}
+
+/// A caller whose request is over makes no tag for others.
+#[test]
+fn a_tag_is_made_for_who_wants_that_and_is_not_answered() {
+    let request = Request::default();
+    request.ask();
+    assert!(!request.creates());
+    let creating = request.ask_to_create();
+    let seen = request.ask();
+    assert_eq!((creating, seen, request.creates()), (2, 3, true));
+    request.answer(creating - 1, Answer::Unknown);
+    assert!(request.creates());
+    request.answer(seen, Answer::Supplied);
+    request.ask();
+    assert!(!request.creates());
+    request.ask_to_create();
+    assert!(request.creates());
+}
+
+#[test]
+fn a_late_answer_does_not_undo_a_newer_one() {
+    let request = Request::default();
+    let (first, second) = (request.ask(), request.ask());
+    request.answer(second, Answer::Supplied);
+    request.answer(first, Answer::Exhausted);
+    assert_eq!(request.answer_to(second), Some(Answer::Supplied));
+    assert_eq!(request.pending(), None);
+}

@@ -38,7 +38,7 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         let seen = &raw mut (*(*call).flinfo).fn_extra;
         // The tag of the last row is mostly this row's, too.
         let held = match (*seen).cast::<Held>().as_ref() {
-            Some(held) if held.tag() == tag => held,
+            Some(held) if *held.tag == *tag => held,
             // Longer ones are no tags, and take long to look for.
             _ if tag.len() > MAX_TAG_BYTES => return None,
             _ => {

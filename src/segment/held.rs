@@ -15,12 +15,14 @@ use crate::pg::clock::SystemClock;
 
 /// A session's memory of one tag. That of a tag that was found is kept as long as the process lives.
 pub struct Held {
-    tag: Box<[u8]>,
+    pub tag: Box<[u8]>,
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
     /// looked up.
-    place: Cell<Option<(&'static Slot, u64)>>,
-    permit: Cell<Permit>,
-    last: Cell<Option<i64>>,
+    pub place: Cell<Option<(&'static Slot, u64)>>,
+    /// The role that may take ids.
+    pub permit: Cell<Permit>,
+    /// The last id that this session got.
+    pub last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
     /// Number of times that something had been forgotten of all tags when this was made.
     forgotten: u64,
@@ -35,6 +37,7 @@ impl Permit {
     /// Every role: there is nothing to compare. Oids are given out from below, and wrap before it.
     pub const ANY_ROLE: Self = Self(u32::MAX);
 
+    #[inline]
     pub fn of(role: Oid) -> Self {
         Self(role.to_u32())
     }
@@ -63,11 +66,6 @@ impl Held {
         self.permit.set(Permit::UNKNOWN);
     }
 
-    #[inline]
-    pub fn tag(&self) -> &[u8] {
-        &self.tag
-    }
-
     /// Takes at least one id out of the buffers, and at most so many.
     ///
     /// # Errors
@@ -87,30 +85,8 @@ impl Held {
     }
 
     /// Returns which role may take ids, if that is known and allows the current one to.
-    pub fn permit(&self) -> Option<Permit> {
+    pub fn known_permit(&self) -> Option<Permit> {
         self.is_permitted().then(|| self.permit.get())
-    }
-
-    pub fn set_permit(&self, permit: Permit) {
-        self.permit.set(permit);
-    }
-
-    pub fn place(&self) -> Option<(&'static Slot, u64)> {
-        self.place.get()
-    }
-
-    /// Notes where its buffers are; None: to be looked up.
-    pub fn set_place(&self, place: Option<(&'static Slot, u64)>) {
-        self.place.set(place);
-    }
-
-    pub fn last(&self) -> Option<i64> {
-        self.last.get()
-    }
-
-    /// Notes an id that did not come out of the buffers.
-    pub fn set_last(&self, id: i64) {
-        self.last.set(Some(id));
     }
 
     pub fn write(&self, slot: &Slot, day: i32, number: i64) -> String {
@@ -150,7 +126,7 @@ pub fn keep(held: Held) -> &'static Held {
     }
     // Never freed, so that call sites can remember it: a session uses a limited number of tags.
     let held: &'static Held = Box::leak(Box::new(held));
-    HELD.borrow_mut().get_or_insert_default().insert(held.tag(), held);
+    HELD.borrow_mut().get_or_insert_default().insert(&held.tag, held);
     held
 }
 

@@ -41,7 +41,6 @@ fn warn_of_no_floor(tag: &Tag) {
         .report(PgLogLevel::WARNING);
 }
 
-/// The rows, with the rights of their owner, and the tags' places.
 struct OwnTagsHost;
 
 impl OwnHost<TagOfTable> for OwnTagsHost {
@@ -129,7 +128,7 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
 /// From now on nothing comes out of the buffers: they may yet get ids below those of the transaction.
 fn forget_place(tag: &Tag) {
     if let Some(held) = held::find(tag.as_bytes()) {
-        held.set_place(None);
+        held.place.set(None);
     }
 }
 

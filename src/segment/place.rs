@@ -116,8 +116,11 @@ pub struct Visit {
     ends: bool,
 }
 
-/// The wait of this process: a slot, its incarnation, and the number of ids.
-static HERE: PerProcess<Cell<Option<(&'static Slot, u64, NonZeroU32)>>> = PerProcess::new(Cell::new(None));
+/// A slot, its incarnation, and the number of ids that are waited for.
+type WaitedFor = (&'static Slot, u64, NonZeroU32);
+
+/// The wait of this process.
+static HERE: PerProcess<Cell<Option<WaitedFor>>> = PerProcess::new(Cell::new(None));
 
 impl Visit {
     /// Begins to wait for so many ids at a place; None: it is another tag's by now.

@@ -19,7 +19,7 @@ use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 /// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
 /// be asked again.
 pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
-    let known = held::find(tag.as_bytes()).and_then(held::Held::permit);
+    let known = held::find(tag.as_bytes()).and_then(held::Held::known_permit);
     known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 

@@ -78,7 +78,6 @@ pub fn remember(
     with_table(of, || Ok(REMEMBER.run(&values)?))
 }
 
-/// Notes that a sequence is not bound.
 pub fn erase(of: Oid) -> Result<(), SequenceError> {
     with_table(of, || Ok(ERASE.run(&[of.into()])?))
 }

@@ -59,7 +59,6 @@ pub fn setval_called() {
     }
 }
 
-/// TRUNCATE ... RESTART IDENTITY has restarted sequences.
 pub fn identities_restarted() {
     settle_all(true, sequence::has_new_file);
 }
@@ -102,7 +101,6 @@ fn at_commit() {
     }
 }
 
-/// ALTER SEQUENCE has altered one.
 pub fn altered(of: Oid) {
     // While others have the table locked, no sequence that this transaction created has a row.
     if (sequence::is_new(of) && !matches!(known::row_at_once(of), Ok(Some(_))))

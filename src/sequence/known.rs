@@ -27,7 +27,6 @@ use std::cell::{Cell, RefCell};
 enum AnyBound {
     None,
     Some,
-    /// The table is locked, and nothing is known.
     Undecided,
 }
 
@@ -40,7 +39,6 @@ struct KnownSequence {
     targets: Option<Targets>,
     /// The rows of sequences that were looked up; None for one that has none.
     rows: FxHashMap<u32, Option<Bound>>,
-    /// The sequences that columns of tables own.
     owned: FxHashMap<u32, Vec<(i16, Oid)>>,
 }
 
@@ -48,14 +46,11 @@ struct KnownSequence {
 const MOST_KEPT: usize = 4_096;
 
 static KNOWN: PerProcess<RefCell<Option<KnownSequence>>> = PerProcess::new(RefCell::new(None));
-/// See [`AnyBound`]; None: it has to be looked up.
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
 /// True if the statement that was planned last was redirected.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// Number of times that it was forgotten.
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-/// The changes of this transaction to the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OwnChange {
     Nothing,
@@ -265,13 +260,11 @@ impl KnownSequence {
     }
 }
 
-/// Has what is bound looked up anew.
 fn forget() {
     FORGOTTEN.set(FORGOTTEN.get().wrapping_add(1));
     ANY.set(None);
 }
 
-/// This transaction has changed the table.
 pub fn changed() {
     let own = if TIDIES.get() { OwnChange::Tidied } else { OwnChange::Changed };
     OWN.set(OWN.get().max(own));
@@ -313,7 +306,6 @@ pub fn committed() {
     ended();
 }
 
-/// The transaction is over.
 pub fn ended() {
     OWN.set(OwnChange::Nothing);
 }

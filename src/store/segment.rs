@@ -132,7 +132,6 @@ impl TagRows for TagTables {
     }
 }
 
-/// Reads and locks a tag's row; None where there is none.
 pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
     Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
 }

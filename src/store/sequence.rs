@@ -15,13 +15,11 @@ use std::rc::Rc;
 pub enum Binding {
     /// Snowflake ids; of a named generator, where one is named.
     Snowflake(Option<Rc<Tag>>),
-    /// Ids of a tag.
     Segment(Rc<Tag>),
     /// The row says nothing that can be: it was written by hand.
     Unreadable,
 }
 
-/// A row of the table.
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,

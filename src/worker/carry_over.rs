@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering::Relaxed;
 const FILE: &str = "snowflake_ids.carry_over.json";
 const NEW: &str = "snowflake_ids.carry_over.json.new";
 
-/// The file, in the data directory.
 pub struct InDataDirectory;
 
 impl CarryOverFile for InDataDirectory {
@@ -45,7 +44,6 @@ impl CarryOverFile for InDataDirectory {
     }
 }
 
-/// The saved ranges of a database.
 pub type CarryOvers = carry_over_file::CarryOvers<InDataDirectory>;
 
 /// Writes down what there is when no other process runs any more.
@@ -66,7 +64,6 @@ pub fn save() {
     }
 }
 
-/// All that is known of tags in memory.
 fn in_use() -> Vec<InUse> {
     let Some(segments) = segments() else { return Vec::new() };
     let (directory, floors) = (segments.directory.read(), segments.floors.read());

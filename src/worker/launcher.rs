@@ -22,7 +22,6 @@ const LOOK_AROUND: Duration = Duration::from_secs(5);
 /// Shortest interval at which it looks at all tags, however often it is called.
 const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 
-/// Runs until the server stops.
 pub fn run() {
     let Some(segments) = segments() else { return };
     // What pg_upgrade starts is not in use yet.
@@ -54,15 +53,11 @@ pub fn run() {
 
 struct Launcher {
     segments: &'static Segments,
-    /// The refill workers.
     pool: Pool,
     /// Time at which it looked at all tags last.
     looked: Option<Instant>,
-    /// The high-water mark of snowflake ids.
     marks: MarkKeeper,
-    /// The worker id.
     leases: LeaseLauncher,
-    /// The last hour.
     samples: Samples,
 }
 
@@ -82,7 +77,6 @@ impl Launcher {
         due.unwrap_or(LOOK_AROUND).min(LOOK_AROUND)
     }
 
-    /// Looks at all tags: those of dropped databases go.
     fn look_at_tags(&self) {
         if !server::in_recovery() {
             let dropped =

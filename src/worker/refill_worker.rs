@@ -20,7 +20,6 @@ use std::time::Duration;
 
 /// The wait for a lock must not keep other tags waiting.
 const LOCK_TIMEOUT: &CStr = c"20ms";
-/// The worker slot of this process.
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
 /// Runs until there was nothing to do for a while, or others wait for its place.

@@ -54,14 +54,8 @@ impl Sum for Counts {
 }
 
 /// Counts that processes share: how far others had come at some moment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CountsCell([AtomicU64; 5]);
-
-impl Default for CountsCell {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
-    }
-}
 
 impl CountsCell {
     /// Returns what is there.

@@ -47,12 +47,12 @@ pub struct Stamp {
 }
 
 #[cfg_attr(not(loom), repr(C, align(64)))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CacheLine<T>(T);
 
 /// One range, and the generation it belongs to.
 #[cfg_attr(not(loom), repr(C, align(64)))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Buffer {
     /// Written last: a session that sees it sees the rest.
     generation: AtomicU64,
@@ -175,20 +175,12 @@ const fn after(generation: u64) -> u64 {
 
 impl Default for Segment {
     fn default() -> Self {
-        let buffer = || Buffer {
-            generation: AtomicU64::new(NOTHING),
-            first: AtomicU64::new(0),
-            count: AtomicU64::new(0),
-            increment: AtomicU64::new(0),
-            prefetch_at: AtomicU64::new(0),
-            day: AtomicU64::new(0),
-            until: AtomicU64::new(0),
-        };
+        let buffer = || Buffer { generation: AtomicU64::new(NOTHING), ..Buffer::default() };
         Self {
-            cursor: CacheLine(AtomicU64::new(0)),
+            cursor: CacheLine::default(),
             buffers: [buffer(), buffer()],
-            incarnation: CacheLine(AtomicU64::new(0)),
-            clearings: AtomicU64::new(0),
+            incarnation: CacheLine::default(),
+            clearings: AtomicU64::default(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum Trouble {
 
 /// The state of one tag. Takers of ids write to the first line of `segment` and to nothing else.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SlotState {
     /// The two buffers.
     pub segment: Segment,
@@ -38,11 +38,10 @@ pub struct SlotState {
     pub on_trial: AtomicBool,
     /// Number of ids that calls wait for. Raised and lowered with the directory locked.
     pub wanted: AtomicU64,
-    /// The cursor when the hand was here last. One process at a time.
+    /// 1 and the cursor when the hand was here last; 0: never. One process at a time.
     seen: AtomicU64,
     /// See [`SlotState::slow_start`]: 1 and the ids of the last grant; else 0. One process at a time.
     slow_start: AtomicU64,
-    /// See [`Trouble`], as a number.
     trouble: AtomicU64,
     /// The position of the registry that its ids came from last.
     pub registry: AtomicU32,
@@ -67,7 +66,6 @@ pub struct SlotState {
     /// Ids that were published, and those that were taken out of the buffers again.
     published: AtomicU64,
     lost: AtomicU64,
-    /// See [`Counts`].
     refills: AtomicU64,
     refill_time: AtomicU64,
     waits: AtomicU64,
@@ -76,9 +74,6 @@ pub struct SlotState {
     before: CountsCell,
     reset_at: AtomicI64,
 }
-
-/// The cursor where the hand has not been.
-const NEVER: u64 = u64::MAX;
 
 /// A slot, with the parts of it that are the server's.
 pub trait TagSlot {
@@ -92,40 +87,6 @@ pub trait TagSlot {
     fn set_format(&self, format: &str);
 }
 
-impl Default for SlotState {
-    fn default() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            segment: Segment::default(),
-            request: Request::default(),
-            on_trial: AtomicBool::new(false),
-            wanted: zero(),
-            seen: AtomicU64::new(NEVER),
-            slow_start: zero(),
-            trouble: zero(),
-            registry: AtomicU32::new(0),
-            cut_short: AtomicBool::new(false),
-            pace: zero(),
-            version: AtomicI64::new(0),
-            row_left: zero(),
-            max_value: AtomicI64::new(0),
-            reserved_at: zero(),
-            since: zero(),
-            waited_at: zero(),
-            last_refill: zero(),
-            longest_wait: zero(),
-            published: zero(),
-            lost: zero(),
-            refills: zero(),
-            refill_time: zero(),
-            waits: zero(),
-            wait_time: zero(),
-            before: CountsCell::default(),
-            reset_at: AtomicI64::new(0),
-        }
-    }
-}
-
 impl SlotState {
     /// Makes it another tag's, or, with an incarnation that no session gets to know, free; gives what was counted of the former one.
     /// Only with the directory locked for writing.
@@ -137,9 +98,9 @@ impl SlotState {
             self.request.answer(ticket, Answer::Supplied);
         }
         self.on_trial.store(false, Relaxed);
-        self.seen.store(NEVER, Relaxed);
         let notes = [
             &self.wanted,
+            &self.seen,
             &self.slow_start,
             &self.trouble,
             &self.pace,
@@ -212,7 +173,7 @@ impl SlotState {
 
     /// Returns whether ids were taken since the hand's last visit, and there was one. Only with the directory locked for writing.
     pub fn has_moved(&self) -> bool {
-        let mark = self.segment.mark();
+        let mark = self.segment.mark().wrapping_add(1);
         self.seen.swap(mark, Relaxed) != mark
     }
 

@@ -17,7 +17,6 @@ const WARM: Duration = Duration::from_mins(10);
 /// The pause after the state could not be written.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The keeper of the high-water mark.
 #[derive(Default)]
 pub struct MarkKeeper {
     /// The generators' next positions and their marks when it last looked, each added up, and since when none of them has
@@ -28,12 +27,10 @@ pub struct MarkKeeper {
     steps_back: u64,
     steps_forward: u64,
     ahead: bool,
-    /// The last failure that the log has.
     failure: Option<String>,
 }
 
 impl MarkKeeper {
-    /// Takes up the state as the server starts.
     pub fn begin(&mut self) {
         if let Some(shared) = shared() {
             self.note(issuer(shared).begin());
@@ -65,7 +62,6 @@ impl MarkKeeper {
         }
     }
 
-    /// Tells the log of a failure, once.
     fn note<T>(&mut self, done: Result<T, IssuerError>) -> Option<T> {
         match done {
             Ok(done) => {
@@ -125,7 +121,6 @@ impl MarkKeeper {
     }
 }
 
-/// A figure of all generators, added up.
 fn sum(shared: &Shared, of: impl Fn(&Generator) -> Position) -> u64 {
     shared.generators().fold(0, |sum, generator| sum.wrapping_add(of(generator).0))
 }

@@ -40,7 +40,6 @@ pub struct Pool {
     segments: &'static Segments,
     /// Those that were started, by the number of their worker slot.
     started: BTreeMap<usize, DynamicBackgroundWorker>,
-    /// Whose turn is next.
     turns: Turns<u32, usize>,
     /// Databases that the last refill worker could not connect to, and the SQLSTATE of its error.
     out_of_reach: BTreeMap<u32, i32>,
@@ -129,12 +128,10 @@ impl Pool {
         worker_slot.free();
     }
 
-    /// The worker slots that are given out.
     fn given(&self) -> impl Iterator<Item = (usize, &'static WorkerSlot)> + use<> {
         self.segments.worker_slots.iter().enumerate().filter(|(_, worker_slot)| !worker_slot.is_for(0))
     }
 
-    /// The tags that wait for ids, and their databases.
     fn asked(&self) -> Vec<(u32, &'static Slot)> {
         let directory = self.segments.directory.read();
         let one = |place| Some((directory.get(place)?.database, self.segments.slots.get(place)?));
@@ -159,7 +156,6 @@ impl Pool {
         waiting
     }
 
-    /// Returns whether a database has a refill worker.
     fn is_served(&self, database: u32) -> bool {
         self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
     }

@@ -11,7 +11,6 @@ use snowflake_ids_core::report::history::{self, CounterReading};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The reader.
 #[derive(Default)]
 pub struct Samples {
     /// Time at which it read last.

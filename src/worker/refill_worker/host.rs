@@ -21,11 +21,8 @@ use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// The worker's process.
 pub struct RefillServer {
-    /// The tags of all databases.
     pub segments: &'static Segments,
-    /// The worker slot of this process.
     pub worker_slot: &'static WorkerSlot,
     pub database: u32,
 }

@@ -15,7 +15,6 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::Reserved;
 use snowflake_ids_core::worker::refill::{self as core, Database, Received, TransactionError};
 
-/// The database of this process.
 pub struct TablesHere;
 
 impl Database for TablesHere {

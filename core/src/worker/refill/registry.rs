@@ -152,7 +152,7 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
                 for job in jobs {
                     self.note(&failure, job);
                 }
-                serves = failure.is_of_tag();
+                serves = failure.is_of_tag() || matches!(failure, RefillError::Unregistered);
             }
         }
         (jobs.iter().copied().filter(|job| !job.is_answered()).collect(), serves)

@@ -10,6 +10,7 @@
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | what a server is started with |
+//! | [`cases`] | cases that share a server |
 //! | `crash`, `pause`, `standby`, `copies`, `pg_upgrade` | what else can become of a server: one process dies, all hang, it is promoted, it is copied, it becomes one of another Postgres |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
 //! | [`restores`] | parts of its data directory from an earlier moment |
@@ -25,6 +26,7 @@
 
 pub mod bouncer;
 pub mod builder;
+pub mod cases;
 pub mod catalog;
 pub mod citus;
 mod clock;

@@ -9,7 +9,7 @@ use postgres::Client;
 
 /// A server that chooses or leases its worker id.
 pub fn auto() -> Builder {
-    Server::builder().small().set("snowflake_ids.worker_id", "auto")
+    Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
 /// Notes down that another server holds a worker id of datacenter 0. `ahead` is how far its clock and its last id

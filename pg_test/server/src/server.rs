@@ -223,7 +223,18 @@ impl Server {
 
     /// Stops it as [`Shutdown::Fast`] does and starts it again.
     pub fn restart(&mut self) -> Result<()> {
-        self.stop(Shutdown::Fast)?;
+        self.restart_by(Shutdown::Fast)
+    }
+
+    /// Stops it and starts it again.
+    pub fn restart_by(&mut self, how: Shutdown) -> Result<()> {
+        self.stop(how)?;
+        self.start_again()
+    }
+
+    /// Kills it, as [`Server::kill9`] does, and starts it again.
+    pub fn crash(&mut self) -> Result<()> {
+        self.kill9()?;
         self.start_again()
     }
 

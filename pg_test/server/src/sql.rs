@@ -7,6 +7,9 @@ use postgres::error::{DbError, SqlState};
 use postgres::types::FromSqlOwned;
 use std::panic::Location;
 
+/// What is asked for takes a state of the server, of a registry or of an object that is not there (55000).
+pub const NOT_IN_STATE: &SqlState = &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+
 /// The one value of a query.
 #[track_caller]
 pub fn one<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<T> {
@@ -37,7 +40,23 @@ pub fn error(client: &mut Client, query: &str) -> Result<DbError> {
     }
 }
 
-/// The same, in a transaction of its own, where `limit` is that of the query. What follows it has the session's own limit
+/// The server's error for a query that must fail with this code.
+#[track_caller]
+pub fn fails(client: &mut Client, query: &str, code: &SqlState) -> Result<DbError> {
+    let (place, error) = (Location::caller(), error(client, query)?);
+    ensure!(error.code() == code, "{place}: not {code:?}: {query}: {error:?}");
+    Ok(error)
+}
+
+/// The same for an error with this message, and with both a DETAIL and a HINT.
+#[track_caller]
+pub fn explained(client: &mut Client, query: &str, code: &SqlState, message: &str) -> Result<DbError> {
+    let error = error(client, query)?;
+    explains(&error, code, message)?;
+    Ok(error)
+}
+
+/// The server's error for a query that must fail, in a transaction of its own, where `limit` is the query's time limit. What follows it has the session's own limit
 /// again: with a short one it would be cancelled on a busy machine.
 #[track_caller]
 pub fn error_within(client: &mut Client, limit: &str, query: &str) -> Result<DbError> {

@@ -266,7 +266,7 @@ fn check_server(server: &Server) {
 
 #[test]
 fn no_argument_of_a_superuser_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     check(&mut client, "postgres", false, |call| undone(&format!("select {call}")))?;
     check_server(&server);
@@ -275,7 +275,7 @@ fn no_argument_of_a_superuser_is_an_internal_error() -> Result<()> {
 
 #[test]
 fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     check(&mut client, "clerk", true, |call| undone(&format!("select {call}")))?;
     check(&mut client, "passer_by", true, |call| undone(&format!("select {call}")))?;
@@ -288,7 +288,7 @@ fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
 /// Within other statements, in subtransactions that fail, read only, and in the workers of a parallel query.
 #[test]
 fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     let places: &[fn(&str) -> String] = &[
         |call| undone(&format!("select * from {call} with ordinality")),
@@ -330,7 +330,7 @@ fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
 /// Triggers on tables that they are not meant for.
 #[test]
 fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     let tables = [
         "(id bigint)",
@@ -375,7 +375,7 @@ fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
 /// A standby, and a server that has not preloaded the library.
 #[test]
 fn no_server_is_an_internal_error() -> Result<()> {
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     let mut client = prepare(&primary)?;
     let standby = primary.standby()?;
     standby.catch_up(&primary)?;
@@ -383,7 +383,7 @@ fn no_server_is_an_internal_error() -> Result<()> {
     let mut client = standby.connect("postgres")?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&standby);
-    let bare = Server::builder().small().without_preload().start()?;
+    let bare = Server::builder().without_preload().start()?;
     let mut client = prepare(&bare)?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&bare);
@@ -396,7 +396,7 @@ fn no_argument_of_an_older_version_is_an_internal_error() -> Result<()> {
     let installation = Installation::new()?;
     installation.put_released_scripts()?;
     for version in released()? {
-        let server = Server::builder().small().installation(&installation).start()?;
+        let server = Server::builder().installation(&installation).start()?;
         let create = format!("create extension snowflake_ids version '{version}'");
         server.connect("postgres")?.batch_execute(&create).with_context(|| create)?;
         let mut client = prepare(&server)?;

@@ -65,8 +65,7 @@ fn schema(server: &Server) -> Result<Vec<String>> {
 }
 
 fn check(again: bool) -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(SCHEMA)?;
     let before = schema(&server)?;
     for table in COLUMNS {
@@ -86,11 +85,7 @@ fn check(again: bool) -> Result<()> {
         match client.batch_execute(&format!("select snowflake_ids.detach('{table}', 'id')")) {
             Ok(()) => {}
             Err(error) => {
-                assert_eq!(
-                    error.code(),
-                    Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    "{table}: {error:?}"
-                );
+                assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{table}: {error:?}");
                 let bound: Vec<String> = sql::column(
                     &mut client,
                     &format!(
@@ -113,8 +108,7 @@ fn check(again: bool) -> Result<()> {
     let second: i64 = sql::one(&mut client, "insert into c_always values (default) returning id")?;
     let least: i64 = sql::one(&mut client, "select min(id) from c_always")?;
     assert!(second > least, "{second} after {least}");
-    let explicit = sql::error(&mut client, "insert into c_always values (5)")?;
-    assert_eq!(explicit.code(), &SqlState::from_code("428C9"), "it is ALWAYS again");
+    sql::fails(&mut client, "insert into c_always values (5)", &SqlState::from_code("428C9"))?;
     Ok(())
 }
 
@@ -131,8 +125,7 @@ fn a_schema_that_was_attached_twice_is_what_it_was() -> Result<()> {
 /// A test database, of a dump of the schema alone, after what the documents say to do in it.
 #[test]
 fn a_schema_alone_is_attached_again() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create table serials (id bigserial primary key, note text); create table \"it's\" (id bigint generated always as identity);
          create table plain (id bigint primary key);
@@ -152,8 +145,12 @@ fn a_schema_alone_is_attached_again() -> Result<()> {
             .arg(file),
     )?;
     let mut copy = server.connect("copy")?;
-    let missing = sql::error(&mut copy, "insert into serials default values")?;
-    sql::explains(&missing, &SqlState::UNDEFINED_OBJECT, "segment tag \"public.serials\" does not exist")?;
+    sql::explained(
+        &mut copy,
+        "insert into serials default values",
+        &SqlState::UNDEFINED_OBJECT,
+        "segment tag \"public.serials\" does not exist",
+    )?;
     let documents = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sql.md"))?;
     let recipe = documents.split("<!-- schema-only -->").nth(1).context("the recipe")?;
     let recipe = recipe.split("```").nth(1).and_then(|block| block.strip_prefix("sql")).context("a block")?;
@@ -171,18 +168,17 @@ fn a_schema_alone_is_attached_again() -> Result<()> {
 /// `currval` of the sequence of a domain's column gives the id of the row.
 #[test]
 fn a_column_of_a_domain_is_attached() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create domain wide as bigint not null; create domain narrow as integer; create domain text_id as text;
          create table t (id wide primary key, other text_id); create sequence s owned by t.id; alter table t alter id set default nextval('s');
          create table n (id narrow); create table r (t narrow references t);
          select snowflake_ids.attach('n', 'id', 'segment')",
     )?;
-    let refers = sql::error(&mut client, "select snowflake_ids.attach('t', 'id')")?;
-    sql::explains(
-        &refers,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    sql::explained(
+        &mut client,
+        "select snowflake_ids.attach('t', 'id')",
+        sql::NOT_IN_STATE,
         "column \"t\" of relation \"public.r\" refers to the column, and cannot hold its ids",
     )?;
     client.batch_execute("drop table r; select snowflake_ids.attach('t', 'id')")?;
@@ -198,9 +194,9 @@ fn a_column_of_a_domain_is_attached() -> Result<()> {
     }
     client
         .batch_execute("copy t (other) from program 'echo copied'; select snowflake_ids.detach('t', 'id')")?;
-    let error = sql::error(&mut client, "select snowflake_ids.attach('t', 'other')")?;
-    sql::explains(
-        &error,
+    sql::explained(
+        &mut client,
+        "select snowflake_ids.attach('t', 'other')",
         &SqlState::INVALID_PARAMETER_VALUE,
         "column \"other\" of relation \"public.t\" must be bigint",
     )?;

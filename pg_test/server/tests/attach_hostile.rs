@@ -163,8 +163,7 @@ const CALLS: &[&str] = &[
 
 /// A server where mallory has prepared himself, a session of the superuser's, and one of mallory's.
 fn server() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "set constraint_exclusion = on;
          create role mallory login; create role alice login;
@@ -288,8 +287,11 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights() -> Result<
          grant all on snowflake_ids.segment to alice;
          set session authorization alice",
     )?;
-    let refused = sql::error(&mut client, "select snowflake_ids.attach('fair.t', 'id', 'segment')")?;
-    assert_eq!(refused.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{refused:?}");
+    let refused = sql::fails(
+        &mut client,
+        "select snowflake_ids.attach('fair.t', 'id', 'segment')",
+        &SqlState::INSUFFICIENT_PRIVILEGE,
+    )?;
     assert_eq!(refused.message(), "must be owner of table fair.child");
     Ok(())
 }
@@ -368,8 +370,11 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
         "highest_id('precious', 'id')",
         "drop_sequences('precious', 'id')",
     ] {
-        let refused = sql::error(&mut mallory, &format!("select snowflake_ids_internal.{call}"))?;
-        assert_eq!(refused.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{call}: {refused:?}");
+        sql::fails(
+            &mut mallory,
+            &format!("select snowflake_ids_internal.{call}"),
+            &SqlState::INSUFFICIENT_PRIVILEGE,
+        )?;
     }
     for (call, code) in [
         ("as_owner('hostile.loot'::regclass, 'reset role')", SqlState::INSUFFICIENT_PRIVILEGE),
@@ -393,7 +398,7 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
 /// A default may name a sequence of anybody's. A superuser who attaches the column does not bind that for its owner.
 #[test]
 fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role victim; create role tenant; create schema v authorization victim; create schema t authorization tenant;
@@ -408,9 +413,8 @@ fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
     )?;
     for (table, sequence) in [("of_numbers", "numbers"), ("of_bound", "bound")] {
         let attach = format!("select snowflake_ids.attach('t.{table}', 'id', 'segment')");
-        let error = sql::error(&mut superuser, &attach)?;
         let message = format!("sequence \"v.{sequence}\" is not the table owner's to bind");
-        sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
+        sql::explained(&mut superuser, &attach, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
     }
     let numbers = superuser.query_one("select nextval('v.numbers'), nextval('v.bound')", &[])?;
     assert_eq!((numbers.get::<_, i64>(0), numbers.get::<_, i64>(1)), (1, 1));
@@ -420,7 +424,7 @@ fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
 /// A tag that nobody named may be another role's: a parent's default says it, or the table is called as it is.
 #[test]
 fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role victim; create role tenant; create schema t authorization tenant; create schema v authorization tenant;
@@ -440,9 +444,13 @@ fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
         ("attach('v.of_shared', 'id', 'segment')", "v.shared"),
         ("bind_sequence('v.numbers', 'segment')", "v.numbers"),
     ] {
-        let error = sql::error(&mut superuser, &format!("select snowflake_ids.{call}"))?;
         let message = format!("segment tag \"{tag}\" is not the owner's to move");
-        sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
+        sql::explained(
+            &mut superuser,
+            &format!("select snowflake_ids.{call}"),
+            &SqlState::INSUFFICIENT_PRIVILEGE,
+            &message,
+        )?;
     }
     // A tag of its own, then.
     superuser.batch_execute("select snowflake_ids.attach('t.child', 'id', 'segment')")?;
@@ -456,7 +464,7 @@ fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
 /// A default may name any sequence by its oid. Of roles without a right to that, and in others' temporary tables, it says nothing.
 #[test]
 fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role plain; create schema p authorization plain; create schema v; create table v.items (id bigserial primary key)",
@@ -476,7 +484,7 @@ fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody() -> Result<()>
 /// A function that costs nothing sees no row that a view is to hide.
 #[test]
 fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role plain; create sequence secret; select snowflake_ids.segment_create('secret', owner => current_user);
@@ -493,7 +501,7 @@ fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
 /// A default may name any tag. Of roles without a right to that it keeps no owner from a restart, and tells no position.
 #[test]
 fn a_default_without_a_right_to_a_tag_shares_it_with_nobody() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role plain; create schema p authorization plain;

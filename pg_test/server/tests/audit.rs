@@ -25,11 +25,8 @@ fn connect(client: &mut Client, name: &str, server: &Server, role: &str) -> Resu
 }
 
 fn server(worker: &str) -> Result<(Server, Client)> {
-    let server = Server::builder()
-        .small()
-        .set("snowflake_ids.worker_id", worker)
-        .set("statement_timeout", "20min")
-        .start()?;
+    let server =
+        Server::builder().set("snowflake_ids.worker_id", worker).set("statement_timeout", "20min").start()?;
     let client = server.session()?;
     Ok((server, client))
 }
@@ -211,11 +208,9 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     connect(&mut client, "as_reader", &second, "reader")?;
     connect(&mut client, "second", &second, "postgres")?;
     let [as_reader, there] = ["as_reader", "second"].map(total);
-    let missing = sql::error(&mut client, &there)?;
-    assert_eq!(missing.code(), &SqlState::UNDEFINED_TABLE, "{missing:?}");
+    sql::fails(&mut client, &there, &SqlState::UNDEFINED_TABLE)?;
     other.batch_execute(orders)?;
-    let denied = sql::error(&mut client, &as_reader)?;
-    assert_eq!(denied.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{denied:?}");
+    sql::fails(&mut client, &as_reader, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     other.batch_execute("grant select on orders to reader")?;
     assert_eq!(sql::one::<i64>(&mut client, &as_reader)?, 4);
 
@@ -238,9 +233,9 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     client
         .batch_execute("create role mallory; grant usage on foreign data wrapper postgres_fdw to mallory")?;
     client.batch_execute("alter server second owner to mallory")?;
-    let refused = sql::error(&mut client, &there)?;
-    sql::explains(
-        &refused,
+    sql::explained(
+        &mut client,
+        &there,
         &SqlState::INSUFFICIENT_PRIVILEGE,
         "foreign server \"second\" must belong to a superuser",
     )?;
@@ -254,8 +249,7 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
 /// Where the library was not loaded at the server's start.
 #[test]
 fn it_does_not_take_the_library() -> Result<()> {
-    let server =
-        Server::builder().small().without_preload().set("snowflake_ids.layout", "twitter").start()?;
+    let server = Server::builder().without_preload().set("snowflake_ids.layout", "twitter").start()?;
     let mut client = server.session()?;
     client.batch_execute("create table orders (id bigint); insert into orders values (-1), (5), (5)")?;
     assert_eq!(faults(&mut client, "'orders', 'id'")?.len(), 2);
@@ -266,7 +260,7 @@ fn it_does_not_take_the_library() -> Result<()> {
 
 #[test]
 fn it_does_not_take_a_primary() -> Result<()> {
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     primary.session()?.batch_execute(
         "select snowflake_ids.segment_create('tag');
          create table orders (id bigint); insert into orders values (-1), (5), (5);

@@ -14,7 +14,7 @@ const ERRORS: [&str; 5] = [
 ];
 
 fn server() -> Builder {
-    Server::builder().small().environment("RUST_BACKTRACE", "full").environment("RUST_LIB_BACKTRACE", "1")
+    Server::builder().environment("RUST_BACKTRACE", "full").environment("RUST_LIB_BACKTRACE", "1")
 }
 
 fn has_no_backtraces(server: &Server, client: &mut Client) -> Result<()> {
@@ -32,8 +32,7 @@ fn has_no_backtraces(server: &Server, client: &mut Client) -> Result<()> {
 
 #[test]
 fn no_error_has_a_backtrace() -> Result<()> {
-    let server = server().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = server().with_session()?;
     client.batch_execute("select snowflake_ids.segment_create('locked')")?;
     has_no_backtraces(&server, &mut client)?;
     // Others may have use for it.

@@ -20,8 +20,7 @@ const INSERTS: &str = "prepare item as insert into items (note) values ('x') ret
     prepare identity as insert into identities (note) values ('x') returning id";
 
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("max_prepared_transactions", "2").with_session()?;
     client.batch_execute(MADE)?;
     Ok((server, client))
 }
@@ -198,8 +197,7 @@ fn a_transaction_that_binds_is_not_prepared() -> Result<()> {
         ["select snowflake_ids.bind_sequence('plain')", "select snowflake_ids.unbind_sequence('numbers')"]
     {
         client.batch_execute(&format!("begin; {change}"))?;
-        let error = sql::error(&mut client, "prepare transaction 'p'")?;
-        ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+        sql::fails(&mut client, "prepare transaction 'p'", &SqlState::FEATURE_NOT_SUPPORTED)?;
     }
     client.batch_execute("begin; insert into items (note) values ('x'); prepare transaction 'p'")?;
     client.batch_execute("commit prepared 'p'")?;

@@ -28,8 +28,7 @@ fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<
 /// on. All sessions take single ids beside.
 #[test]
 fn blocks_of_many_sessions_never_meet() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create sequence of_tag increment by 50; create sequence of_clock increment by 50;
          select snowflake_ids.bind_sequence('of_tag', 'segment', 'pooled');
@@ -87,7 +86,7 @@ fn restarts() -> usize {
 
 /// All numbers of sessions that mix, over restarts of these kinds in turn; None is kill -9.
 fn mixed_over_restarts(kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     server.session()?.batch_execute(MIXED)?;
     let mut taken = mix(&server)?;
     for kind in kinds.iter().cycle().take(restarts()) {
@@ -122,7 +121,7 @@ fn numbers_are_dense_where_the_server_was_always_stopped() -> Result<()> {
 /// Sessions that have planned while nothing was bound, in functions and statements whose plans name no sequence.
 #[test]
 fn the_first_binding_reaches_plans_that_were_made_before() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.batch_execute(
         "create sequence numbers;
@@ -147,7 +146,7 @@ fn the_first_binding_reaches_plans_that_were_made_before() -> Result<()> {
 
 #[test]
 fn a_standby_refuses_and_goes_on_after_its_promotion() -> Result<()> {
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     let mut client = primary.session()?;
     client.batch_execute(
         "create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
@@ -155,8 +154,7 @@ fn a_standby_refuses_and_goes_on_after_its_promotion() -> Result<()> {
     let last: i64 = sql::one(&mut client, "select nextval('numbers')")?;
     let standby = primary.standby()?;
     let mut session = standby.connect("postgres")?;
-    let error = sql::error(&mut session, "select nextval('numbers')")?;
-    ensure!(error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    sql::fails(&mut session, "select nextval('numbers')", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
     standby.promote()?;
     ensure!(sql::one::<i64>(&mut session, "select nextval('numbers')")? > last);
     Ok(())
@@ -212,7 +210,7 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
 
 #[test]
 fn plans_of_other_sessions_are_made_anew() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.batch_execute("create sequence first; create sequence second")?;
     // From then on they know that there are bound sequences, and which table says so.
@@ -233,8 +231,7 @@ fn plans_of_other_sessions_are_made_anew() -> Result<()> {
 
 #[test]
 fn a_dump_carries_what_is_bound() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create sequence numbers; create sequence \"Odd name\";
          select nextval('numbers');
@@ -258,15 +255,13 @@ fn a_dump_carries_what_is_bound() -> Result<()> {
     ensure!(sql::one::<bool>(&mut copy, "select snowflake_worker_id(nextval('\"Odd name\"')) >= 0")?);
     // The sequence itself stands at its end there, too.
     copy.batch_execute("create table t (id bigint default nextval('numbers'), a int)")?;
-    let error = sql::error(&mut copy, "copy t (a) from program 'echo 1'")?;
-    ensure!(error.code() == &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    sql::fails(&mut copy, "copy t (a) from program 'echo 1'", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
     Ok(())
 }
 
 #[test]
 fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it() -> Result<()> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("max_prepared_transactions", "2").with_session()?;
     client.batch_execute("create sequence numbers; select snowflake_ids.bind_sequence('numbers')")?;
     let drop = "begin; drop sequence numbers; prepare transaction 'drop'";
     let bound = "select count(*) from snowflake_ids.sequence_binding";
@@ -300,7 +295,7 @@ const PLANTED: &str = "insert into snowflake_ids.sequence_binding (sequence, tag
 
 #[test]
 fn no_role_writes_rows_of_others_sequences() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = tenants(&server)?;
     for role in ["keeper", "clerk", "victim"] {
         client.batch_execute(&format!("set role {role}"))?;
@@ -328,7 +323,7 @@ fn no_role_writes_rows_of_others_sequences() -> Result<()> {
 
 #[test]
 fn a_row_that_came_by_hand_takes_no_sequence_over() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = tenants(&server)?;
     // As a superuser restores it from a dump.
     client.batch_execute(PLANTED)?;
@@ -351,8 +346,7 @@ fn a_row_that_came_by_hand_takes_no_sequence_over() -> Result<()> {
 
 #[test]
 fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create sequence numbers;
          insert into snowflake_ids.sequence_binding (sequence, tag, last_number) values ('numbers', 'numbers', 0);
@@ -375,8 +369,7 @@ fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end() -> Resul
 
 #[test]
 fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute("create sequence bad; create sequence twofold; create sequence good")?;
     for sequence in ["bad", "twofold", "good"] {
         client
@@ -388,9 +381,13 @@ fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
     )?;
     for sequence in ["bad", "twofold"] {
         for call in ["nextval('{}')", "setval('{}', 5)"] {
-            let error = sql::error(&mut client, &format!("select {}", call.replace("{}", sequence)))?;
             let message = format!("the binding of sequence \"{sequence}\" cannot be read");
-            sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, &message)?;
+            sql::explained(
+                &mut client,
+                &format!("select {}", call.replace("{}", sequence)),
+                sql::NOT_IN_STATE,
+                &message,
+            )?;
         }
     }
     ensure!(sql::one::<i64>(&mut client, "select nextval('good')")? == 1);
@@ -405,8 +402,7 @@ fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
 
 #[test]
 fn many_rows_cost_a_new_session_nothing() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create table items (id bigserial, note text); select snowflake_ids.attach('items', 'id', 'segment', 'items');
          create sequence plain;
@@ -432,14 +428,18 @@ fn many_rows_cost_a_new_session_nothing() -> Result<()> {
 
 #[test]
 fn so_many_sequences_are_bound_and_no_more() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_bound_sequences", "2").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) =
+        Server::builder().set("snowflake_ids.max_bound_sequences", "2").with_session()?;
     client.batch_execute(
         "create sequence one; create sequence two; create sequence three;
          select snowflake_ids.bind_sequence('one'), snowflake_ids.bind_sequence('two')",
     )?;
-    let error = sql::error(&mut client, "select snowflake_ids.bind_sequence('three')")?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many bound sequences")?;
+    sql::explained(
+        &mut client,
+        "select snowflake_ids.bind_sequence('three')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "too many bound sequences",
+    )?;
     client.batch_execute("drop sequence one; select snowflake_ids.bind_sequence('three')")?;
     Ok(())
 }

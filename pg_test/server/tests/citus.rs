@@ -36,8 +36,7 @@ fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing() 
     // Steps that last: else a refill may be under way that was asked for before.
     client.batch_execute("select snowflake_ids.segment_create('t', step => 100000)")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    let refused = sql::error(&mut worker, snowflakes::NEXT)?;
-    ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");
+    let refused = sql::fails(&mut worker, snowflakes::NEXT, sql::NOT_IN_STATE)?;
     ensure!(refused.hint().is_some_and(|hint| hint.contains("use_citus")), "{refused:?}");
     client.batch_execute(USE_CITUS)?;
     well(&mut client, 4)?;
@@ -137,8 +136,7 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     stranger.connect("postgres")?.batch_execute("create database second")?;
     stranger.create_citus("second")?;
     citus::add(&mut client, &stranger)?;
-    let error = sql::error(&mut stranger.connect("second")?, snowflakes::NEXT)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    sql::fails(&mut stranger.connect("second")?, snowflakes::NEXT, sql::NOT_IN_STATE)?;
     wait::until_true("the registry's refusal", || {
         Ok(cluster.coordinator.logged("this database leases no worker ids") > 0)
     })

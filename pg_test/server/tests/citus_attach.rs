@@ -141,16 +141,15 @@ fn a_worker_refuses_and_names_the_coordinator() -> Result<()> {
     let mut worker = cluster.workers[0].connect("postgres")?;
     let place = format!("at host 127.0.0.1, port {}", cluster.coordinator.port());
     for query in [call("attach", "serial_key", "id", ""), call("detach", "serial_key", "id", "")] {
-        let refused = sql::error(&mut worker, &query)?;
-        sql::explains(&refused, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, refused.message())?;
+        let refused = sql::fails(&mut worker, &query, sql::NOT_IN_STATE)?;
+        ensure!(refused.detail().is_some(), "{refused:?}");
         ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
     }
     // So do rows of the table of tags, and what makes them.
     for query in
         ["select snowflake_ids.segment_create('t')", "insert into snowflake_ids.segment (tag) values ('t')"]
     {
-        let refused = sql::error(&mut worker, query)?;
-        ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");
+        let refused = sql::fails(&mut worker, query, sql::NOT_IN_STATE)?;
         ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
     }
     Ok(())
@@ -250,8 +249,8 @@ fn another_tag_is_refused_until_the_column_is_detached() -> Result<()> {
     let (_cluster, mut client) = cluster()?;
     client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
     let other = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'other'");
-    let refused = sql::error(&mut client, &other)?;
-    sql::explains(&refused, &SqlState::FEATURE_NOT_SUPPORTED, refused.message())?;
+    let refused = sql::fails(&mut client, &other, &SqlState::FEATURE_NOT_SUPPORTED)?;
+    ensure!(refused.detail().is_some() && refused.hint().is_some(), "{refused:?}");
     client.batch_execute(&call("detach", "serial_key", "id", ""))?;
     client.batch_execute(&other)?;
     Ok(())
@@ -278,10 +277,9 @@ fn the_sequence_of_a_distributed_table_is_not_bound() -> Result<()> {
     )?;
     for server in cluster.servers() {
         let mut session = server.connect("postgres")?;
-        let refused =
-            sql::error(&mut session, "select snowflake_ids.bind_sequence('t_id_seq', 'segment', 'tag')")?;
-        sql::explains(
-            &refused,
+        sql::explained(
+            &mut session,
+            "select snowflake_ids.bind_sequence('t_id_seq', 'segment', 'tag')",
             &SqlState::FEATURE_NOT_SUPPORTED,
             "cannot bind sequence \"public.t_id_seq\", which a distributed table uses",
         )?;

@@ -52,19 +52,17 @@ fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped() 
     let defined = "select max_value || scope from snowflake_ids.series where name = 'invoices'";
     ensure!(sql::one::<String>(&mut worker, defined)? == "12shard");
     let used_up = "select series_nextval('invoices', 7), series_nextval('invoices', 7)";
-    let used_up = sql::error(&mut client, used_up)?;
-    ensure!(used_up.code() == &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{used_up:?}");
+    sql::fails(&mut client, used_up, &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
     for change in ["series_drop('invoices')", "series_grant('invoices', 'other', 'USAGE')"] {
-        let refused = sql::error(&mut worker, &format!("select snowflake_ids.{change}"))?;
-        sql::explains(
-            &refused,
-            &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        sql::explained(
+            &mut worker,
+            &format!("select snowflake_ids.{change}"),
+            sql::NOT_IN_STATE,
             "this node is a worker of a Citus cluster",
         )?;
     }
     client.batch_execute("select snowflake_ids.series_drop('invoices')")?;
-    let gone = sql::error(&mut worker, "select series_nextval('invoices', 9)")?;
-    ensure!(gone.code() == &SqlState::UNDEFINED_OBJECT, "{gone:?}");
+    sql::fails(&mut worker, "select series_nextval('invoices', 9)", &SqlState::UNDEFINED_OBJECT)?;
     client.batch_execute("reset role")?;
     ensure!(
         sql::one::<i64>(&mut client, "select count(*) from pg_class where relname like 'series_keys_%'")?
@@ -99,8 +97,12 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table() -> Result<()> {
     let (_cluster, mut client) = cluster()?;
     client.batch_execute(DISTRIBUTE)?;
     client.batch_execute("set role other")?;
-    let refused = sql::error(&mut client, "select series_nextval('invoices', 1)")?;
-    sql::explains(&refused, &SqlState::INSUFFICIENT_PRIVILEGE, "permission denied for series \"invoices\"")?;
+    sql::explained(
+        &mut client,
+        "select series_nextval('invoices', 1)",
+        &SqlState::INSUFFICIENT_PRIVILEGE,
+        "permission denied for series \"invoices\"",
+    )?;
     for (granted, may) in [("SELECT", false), ("USAGE", true)] {
         client.batch_execute(&format!(
             "reset role; select snowflake_ids.series_grant('invoices', 'other', '{granted}'); set role other"
@@ -117,9 +119,8 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table() -> Result<()> {
     client.batch_execute("reset role")?;
     let keys: String = sql::one(&mut client, &format!("select {KEYS}"))?;
     client.batch_execute(&format!("alter table {keys} owner to other"))?;
-    let refused = sql::error(&mut client, "select series_nextval('invoices', 1)")?;
     let missing = "the key table of series \"invoices\" does not exist";
-    sql::explains(&refused, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, missing)
+    sql::explained(&mut client, "select series_nextval('invoices', 1)", sql::NOT_IN_STATE, missing).map(drop)
 }
 
 /// Runs a statement in a session of its own, and comes back when it waits for a lock.
@@ -186,13 +187,23 @@ fn what_cannot_be_distributed_is_refused() -> Result<()> {
         ),
     ];
     for (arguments, code, message) in refused {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.series_distribute({arguments})"))?;
-        sql::explains(&error, code, message)?;
+        sql::explained(
+            &mut client,
+            &format!("select snowflake_ids.series_distribute({arguments})"),
+            code,
+            message,
+        )?;
     }
-    let error = sql::error(&mut client, "select snowflake_ids.series_distribute('invoices', 'plain')")?;
-    ensure!(error.code() == &SqlState::WRONG_OBJECT_TYPE, "{error:?}");
-    let error = sql::error(&mut client, "select snowflake_ids.series_create('s', scope => 'shard')")?;
-    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    sql::fails(
+        &mut client,
+        "select snowflake_ids.series_distribute('invoices', 'plain')",
+        &SqlState::WRONG_OBJECT_TYPE,
+    )?;
+    sql::fails(
+        &mut client,
+        "select snowflake_ids.series_create('s', scope => 'shard')",
+        &SqlState::FEATURE_NOT_SUPPORTED,
+    )?;
     let old = sql::error(&mut client, &format!("begin isolation level repeatable read; {DISTRIBUTE}"))?;
     client.batch_execute("rollback")?;
     ensure!(old.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{old:?}");
@@ -207,29 +218,26 @@ fn what_cannot_be_distributed_is_refused() -> Result<()> {
     let attach = |table: &str| {
         format!("select snowflake_ids.series_attach('{table}', 'number', 'invoices', 'tenant')")
     };
-    let triggers = sql::error(&mut client, &attach("invoice"))?;
-    sql::explains(
-        &triggers,
+    sql::explained(
+        &mut client,
+        &attach("invoice"),
         &SqlState::FEATURE_NOT_SUPPORTED,
         "cannot attach distributed table public.invoice to a series",
     )?;
     client.batch_execute(DISTRIBUTE)?;
-    let twice = sql::error(&mut client, DISTRIBUTE)?;
-    sql::explains(&twice, &not_ready, "series \"invoices\" has scope \"shard\"")?;
-    let attached = sql::error(&mut client, &attach("plain"))?;
-    sql::explains(
-        &attached,
+    sql::explained(&mut client, DISTRIBUTE, &not_ready, "series \"invoices\" has scope \"shard\"")?;
+    sql::explained(
+        &mut client,
+        &attach("plain"),
         &SqlState::FEATURE_NOT_SUPPORTED,
         "cannot fill a column from series \"invoices\", which is distributed",
     )?;
     client.batch_execute("select snowflake_ids.series_create('theirs', owner => 'other'); set role other")?;
     let theirs = sql::error(&mut client, "select snowflake_ids.series_distribute('theirs', 'invoice')")?;
     ensure!(theirs.message() == "must be owner of the table", "{theirs:?}");
-    let theirs = sql::error(&mut client, DISTRIBUTE)?;
-    ensure!(theirs.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{theirs:?}");
+    sql::fails(&mut client, DISTRIBUTE, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    let worker = sql::error(&mut worker, DISTRIBUTE)?;
-    sql::explains(&worker, &not_ready, "this node is a worker of a Citus cluster")
+    sql::explained(&mut worker, DISTRIBUTE, &not_ready, "this node is a worker of a Citus cluster").map(drop)
 }
 
 /// A worker that is added later has the generators, series and rights of the coordinator; one that is made to differ is told of.

@@ -29,15 +29,13 @@ fn restart_with(server: &mut Server, name: &str, value: &str) -> Result<()> {
 
 #[test]
 fn where_there_is_no_citus_the_call_is_refused() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().with_session()?;
     for call in [USE_CITUS, "select * from snowflake_ids.citus_status()"] {
         let error = sql::error(&mut client, call)?;
-        let code = &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        let code = sql::NOT_IN_STATE;
         sql::explains(&error, code, "this database does not have Citus")?;
     }
-    let error = sql::error(&mut client, "select snowflake_ids.use_registry('citus_coordinator')")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    sql::fails(&mut client, "select snowflake_ids.use_registry('citus_coordinator')", sql::NOT_IN_STATE)?;
     Ok(())
 }
 
@@ -45,26 +43,24 @@ fn where_there_is_no_citus_the_call_is_refused() -> Result<()> {
 fn it_is_called_by_a_superuser_on_the_coordinator() -> Result<()> {
     let cluster = Citus::start(1)?;
     let port = cluster.coordinator.port().to_string();
-    let error = sql::error(&mut cluster.workers[0].connect("postgres")?, USE_CITUS)?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    let error = sql::explained(
+        &mut cluster.workers[0].connect("postgres")?,
+        USE_CITUS,
+        sql::NOT_IN_STATE,
         "this database is a worker of a Citus cluster",
     )?;
     ensure!(error.hint().is_some_and(|hint| hint.contains(&port)), "{error:?}");
     let mut client = cluster.session()?;
     client.batch_execute("create role plain login; set role plain")?;
     for call in [USE_CITUS, "select * from snowflake_ids.citus_status()"] {
-        let error = sql::error(&mut client, call)?;
-        ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+        sql::fails(&mut client, call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     client.batch_execute(
         "reset role; grant execute on procedure snowflake_ids.use_citus to plain;
          grant execute on function snowflake_ids.citus_status to plain; set role plain",
     )?;
-    let error = sql::error(&mut client, USE_CITUS)?;
     let message = "permission denied to set the registry of a cluster";
-    sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, message)?;
+    sql::explained(&mut client, USE_CITUS, &SqlState::INSUFFICIENT_PRIVILEGE, message)?;
     ensure!(citus::problems(&mut client)?.len() == 2);
     Ok(())
 }
@@ -77,8 +73,7 @@ fn a_coordinator_that_workers_cannot_find_is_told_of() -> Result<()> {
     worker.create_citus("postgres")?;
     citus::add(&mut client, &worker)?;
     client.batch_execute("create extension snowflake_ids")?;
-    let error = sql::error(&mut client, USE_CITUS)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = sql::fails(&mut client, USE_CITUS, sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains("citus_set_coordinator_host")), "{error:?}");
     client.batch_execute(&format!(
         "select citus_set_coordinator_host('127.0.0.1', {}); {USE_CITUS}",
@@ -145,9 +140,13 @@ fn a_node_whose_layout_changes_is_told_of() -> Result<()> {
 fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
     let cluster = Citus::bare(1)?;
     let mut client = cluster.session()?;
-    let error = sql::error(&mut client, &format!("create extension snowflake_ids; {USE_CITUS}"))?;
     let message = "cannot set the registry of a cluster in the transaction that creates the extension";
-    sql::explains(&error, &SqlState::ACTIVE_SQL_TRANSACTION, message)?;
+    sql::explained(
+        &mut client,
+        &format!("create extension snowflake_ids; {USE_CITUS}"),
+        &SqlState::ACTIVE_SQL_TRANSACTION,
+        message,
+    )?;
     client.batch_execute("create extension snowflake_ids")?;
     client.batch_execute(USE_CITUS)?;
     well(&mut client, 2)
@@ -231,9 +230,8 @@ fn refuses_to_move(
     nodes: &[(i32, u16)],
     registry: &str,
 ) -> Result<()> {
-    let error = sql::error(client, call)?;
     let message = "nodes of the cluster draw from another registry";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    let error = sql::explained(client, call, sql::NOT_IN_STATE, message)?;
     let lines =
         nodes.iter().map(|(node, port)| format!("node {node} (127.0.0.1:{port}): registry \"{registry}\""));
     let lines = lines.collect::<Vec<_>>().join("\n");
@@ -360,9 +358,8 @@ fn a_password_that_a_worker_is_not_given_is_not_logged_there() -> Result<()> {
         "alter extension snowflake_ids drop function snowflake_ids_internal.citus_map;
          alter function snowflake_ids_internal.citus_map rename to citus_other",
     )?;
-    let error = sql::error(&mut client, OUTSIDE)?;
     let message = "nodes of the cluster do not have this version of the extension";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    sql::explained(&mut client, OUTSIDE, sql::NOT_IN_STATE, message)?;
     ensure!(worker.logged("newest-secret") == 0, "the password is in the log");
     Ok(())
 }
@@ -385,9 +382,13 @@ fn a_user_mapping_without_options_is_made_on_workers() -> Result<()> {
 fn the_call_looks_at_what_nodes_do_meanwhile() -> Result<()> {
     let cluster = Citus::start(1)?;
     let mut client = cluster.session()?;
-    let error = sql::error(&mut client, &format!("begin isolation level repeatable read; {USE_CITUS}"))?;
     let message = "cannot set the registry of a cluster at isolation level \"repeatable read\"";
-    sql::explains(&error, &SqlState::ACTIVE_SQL_TRANSACTION, message)?;
+    sql::explained(
+        &mut client,
+        &format!("begin isolation level repeatable read; {USE_CITUS}"),
+        &SqlState::ACTIVE_SQL_TRANSACTION,
+        message,
+    )?;
     client.batch_execute("rollback")?;
     client.batch_execute(&format!("begin; {USE_CITUS}; commit"))?;
     well(&mut client, 2)
@@ -465,8 +466,7 @@ fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
     client.batch_execute(USE_CITUS)?;
     well(&mut client, 2)?;
     worker.batch_execute("set role clerk")?;
-    let refused = sql::error(&mut worker, "select segment_nextval('secret')")?;
-    ensure!(refused.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{refused:?}");
+    sql::fails(&mut worker, "select segment_nextval('secret')", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     client.batch_execute("select snowflake_ids.segment_grant('secret', 'clerk', 'USAGE')")?;
     client.batch_execute(USE_CITUS)?;
     ensure!(sql::one::<i64>(&mut worker, "select segment_nextval('secret')")? >= 1);

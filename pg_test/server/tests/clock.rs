@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 use std::thread;
 
 fn server() -> Result<Server> {
-    Server::builder().small().faketime().start()
+    Server::builder().faketime().start()
 }
 
 /// Sets the clock to an instant, in seconds since 1970. As an offset: an absolute time would count from the
@@ -22,7 +22,7 @@ fn count(client: &mut Client, column: &str) -> Result<i64> {
 }
 
 fn assert_clock_behind(error: &DbError) {
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(error.code(), sql::NOT_IN_STATE);
     assert_eq!(error.message(), BEHIND);
     assert!(error.detail().is_some_and(|detail| detail.contains("snowflake_ids.max_drift")), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("clock")), "{error:?}");
@@ -194,8 +194,7 @@ fn a_clock_before_the_epoch_is_an_error_that_says_so() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
     set_clock_to(&server, 1_560_000_000.0)?;
-    let error = sql::error(&mut client, NEXT)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    let error = sql::fails(&mut client, NEXT, sql::NOT_IN_STATE)?;
     assert_eq!(error.message(), "the clock is before the epoch of the layout");
     assert!(error.detail().is_some_and(|detail| detail.contains("2020-01-01")), "{error:?}");
     Ok(())
@@ -206,7 +205,7 @@ const END: f64 = 1_463_702_400.0 + 268_435_456.0;
 const SEQUENCE_AND_TICKS_USED_UP: &SqlState = &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED;
 
 fn baidu() -> Result<Server> {
-    Server::builder().small().faketime().set("snowflake_ids.layout", "baidu").start()
+    Server::builder().faketime().set("snowflake_ids.layout", "baidu").start()
 }
 
 #[test]

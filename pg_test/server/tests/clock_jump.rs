@@ -3,11 +3,10 @@
 
 use anyhow::Result;
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{NEAR, next, now, refused, seconds, status, take, time};
 use snowflake_ids_server_tests::state_file::Fault;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql, wait};
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +16,7 @@ const NOT_FOLLOWED: &str = "and is not followed";
 const TIMEOUT: Duration = wait::LONG;
 
 fn builder() -> Builder {
-    Server::builder().small().faketime()
+    Server::builder().faketime()
 }
 
 /// The server issues ids of the true time now.
@@ -40,8 +39,7 @@ fn warned(server: &Server, times: usize) -> Result<()> {
 
 #[test]
 fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Result<()> {
-    let server = builder().set("snowflake_ids.reserve", "300ms").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().set("snowflake_ids.reserve", "300ms").with_session()?;
     let load = server.load(6)?;
     load.goes_on()?;
     server.set_clock("+10y")?;
@@ -70,8 +68,7 @@ fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Resul
 
 #[test]
 fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+10y")?;
     sleep(Duration::from_secs(1));
@@ -87,8 +84,7 @@ fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
 
 #[test]
 fn a_jump_before_the_first_id_is_not_followed() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     server.set_clock("+10y")?;
     issues_true_time(&mut client, &mut Vec::new())
 }
@@ -122,8 +118,7 @@ fn issues_near_true_time(server: &Server, taken: &mut Vec<i64>) -> Result<()> {
 
 #[test]
 fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+10y")?;
     issues_true_time(&mut client, &mut taken)?;
@@ -157,7 +152,7 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     let mut client = server.session()?;
     client.batch_execute("select snowflake_ids.state_reset()")?;
     assert_eq!(server.logged("no snowflake id comes before"), 1, "{}", server.log());
-    assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
     client.batch_execute("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
     ids::growing(&taken)
@@ -165,8 +160,7 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
 
 #[test]
 fn an_accepted_clock_is_followed() -> Result<()> {
-    let server = builder().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
     issues_true_time(&mut client, &mut taken)?;
@@ -180,15 +174,14 @@ fn an_accepted_clock_is_followed() -> Result<()> {
     ids::growing(&taken)?;
     // From here the true time is a step back like any other.
     server.set_clock("+0")?;
-    assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
     Ok(())
 }
 
 /// The lease of the server's own table ends by a clock that is so far ahead. Another one is had at once.
 #[test]
 fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
-    let server = auto().faketime().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = auto().faketime().with_session()?;
     let mut taken = vec![wait_for_id(&mut client)?];
     server.set_clock("+50h")?;
     issues_true_time(&mut client, &mut taken)?;
@@ -202,8 +195,7 @@ fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
 
 #[test]
 fn a_clock_that_could_not_be_noted_is_not_followed() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
     issues_true_time(&mut client, &mut taken)?;
@@ -219,8 +211,7 @@ fn a_clock_that_could_not_be_noted_is_not_followed() -> Result<()> {
 
 #[test]
 fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
-    let mut server = builder().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
     client.batch_execute("select snowflake_ids.clock_accept()")?;
@@ -230,8 +221,7 @@ fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
     let warned = server.logged(NOT_FOLLOWED);
     server.start_again()?;
     taken.push(next(&mut server.session()?)?);
-    server.stop(Shutdown::Immediate)?;
-    server.start_again()?;
+    server.restart_by(Shutdown::Immediate)?;
     taken.push(next(&mut server.session()?)?);
     ids::growing(&taken)?;
     assert_eq!(server.logged(NOT_FOLLOWED), warned, "{}", server.log());
@@ -240,8 +230,7 @@ fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
 
 #[test]
 fn a_jump_within_max_clock_jump_is_followed_and_counted() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let before = next(&mut client)?;
     server.set_clock("+30m")?;
     let id = next(&mut client)?;
@@ -254,8 +243,7 @@ fn a_jump_within_max_clock_jump_is_followed_and_counted() -> Result<()> {
 
 #[test]
 fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.reload("snowflake_ids.max_clock_jump", "10min")?;
     // The launcher does not show when it has read it.

@@ -13,8 +13,7 @@ const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y",
 
 #[test]
 fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> {
-    let server =
-        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "50ms").start()?;
+    let server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "50ms").start()?;
     let mut client = server.session()?;
     let (load, pause) = (server.load(6)?, Duration::from_millis(if full() { 5000 } else { 300 }));
     load.goes_on()?;
@@ -43,8 +42,8 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
 /// Each step is noticed by the launcher even where no call meets it, or by the next call, and is told of once.
 #[test]
 fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
-    let server = Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) =
+        Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     next(&mut client)?;
     server.set_clock("-2h")?;
     let load = server.load(4)?;
@@ -69,8 +68,8 @@ fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
 
 /// Fails when a clock that was set right is taken for one that jumped ahead, because a step back was followed.
 fn follows_a_clock_that_was_set_right(back: &[&str]) -> Result<()> {
-    let server = Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) =
+        Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     let mut taken = take(&mut client, 100)?;
     for clock in back {
         server.set_clock(clock)?;

@@ -37,7 +37,7 @@ fn table(client: &mut Client) -> Result<()> {
 
 #[test]
 fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let Some(mut client) = loose(&server)? else { return Ok(()) };
     table(&mut client)?;
     // Each begins at 1, and each goes on alone.
@@ -67,7 +67,7 @@ fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
 
 #[test]
 fn a_column_that_takes_texts_for_one_has_a_key_for_each() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let Some(mut client) = loose(&server)? else { return Ok(()) };
     client.batch_execute(
         "create table t (project text collate loose, number bigint);
@@ -83,7 +83,7 @@ fn a_column_that_takes_texts_for_one_has_a_key_for_each() -> Result<()> {
 /// Each function that takes a text or a name, with what is there and what is not.
 #[test]
 fn a_callers_collation_is_in_no_functions_way() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let Some(mut client) = loose(&server)? else { return Ok(()) };
     client.batch_execute(
         "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
@@ -122,7 +122,7 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
 /// Words that a collation takes for keywords are none.
 #[test]
 fn keywords_are_what_their_bytes_are() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let Some(mut client) = loose(&server)? else { return Ok(()) };
     client.batch_execute(
         "create table victim (id bigint not null); create sequence front; create role clerk;
@@ -139,8 +139,11 @@ fn keywords_are_what_their_bytes_are() -> Result<()> {
         ("generator_alter('web', sequence_start => $)", "default"),
     ] {
         let given = format!("'{}' collate loose", word.to_uppercase());
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{}", call.replace('$', &given)))?;
-        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{call}: {error:?}");
+        let error = sql::fails(
+            &mut client,
+            &format!("select snowflake_ids.{}", call.replace('$', &given)),
+            &SqlState::INVALID_PARAMETER_VALUE,
+        )?;
         assert!(error.message().starts_with("unrecognized "), "{call}: {error:?}");
     }
     Ok(())
@@ -149,7 +152,7 @@ fn keywords_are_what_their_bytes_are() -> Result<()> {
 /// A database all of whose texts are compared by ICU.
 #[test]
 fn a_database_of_icu_serves() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let version = "select current_setting('server_version_num')::integer";
     if loose(&server)?.is_none() || sql::one::<i32>(&mut server.session()?, version)? < 150_000 {
         return Ok(());

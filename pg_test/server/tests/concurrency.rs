@@ -9,7 +9,7 @@ const SESSIONS: usize = 16;
 
 #[test]
 fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let clients = (0..SESSIONS).map(|_| server.session()).collect::<Result<_>>()?;
     let per_session = at_once(clients, |number, mut client| {
         client.batch_execute(&format!("set snowflake_ids.cache = {}", [1, 64][number % 2]))?;
@@ -73,7 +73,7 @@ impl Way {
 fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
     // One million ids; ten with SNOWFLAKE_IDS_FULL=1.
     let inserts = if env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1") { 200 } else { 20 };
-    let server = Server::builder().small().set("synchronous_commit", "off").start()?;
+    let server = Server::builder().set("synchronous_commit", "off").start()?;
     for database in ["a", "b"] {
         server.create_database(database)?;
         server.connect(database)?.batch_execute(

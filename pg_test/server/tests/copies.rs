@@ -1,7 +1,6 @@
 //! Copies of a data directory: two servers must not issue as one, however the copy was made.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::restores::{From, Part};
@@ -16,7 +15,7 @@ const PUT_BACK: &str =
     "the state file of snowflake_ids was put back from a copy, and does not say what was issued since";
 
 fn fixed() -> Builder {
-    Server::builder().small()
+    Server::builder()
 }
 
 /// A server that has issued ids, stopped.
@@ -34,7 +33,7 @@ fn many_ids() -> Builder {
 
 fn refuses_as_a_copy(copy: &Server) -> Result<()> {
     let error = refused(&mut copy.connect("postgres")?)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     assert!(error.message().starts_with(COPY) && error.detail().is_some(), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("state_adopt")), "{error:?}");
     Ok(())
@@ -194,11 +193,7 @@ fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> 
     server.start_again()?;
     let mut client = server.connect("postgres")?;
     for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
-        sql::explains(
-            &sql::error(&mut client, call)?,
-            &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            PUT_BACK,
-        )?;
+        sql::explained(&mut client, call, sql::NOT_IN_STATE, PUT_BACK)?;
     }
     assert_eq!(status::<String>(&mut client, "state")?, PUT_BACK);
     client.batch_execute("create role anybody; set role anybody")?;
@@ -225,7 +220,7 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     server.start_again()?;
     let mut client = server.connect("postgres")?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, PUT_BACK)?;
+    sql::explains(&error, sql::NOT_IN_STATE, PUT_BACK)?;
     client.batch_execute("select snowflake_ids.state_reset()")?;
     taken.extend(take(&mut client, 1000)?);
     ids::growing(&taken)

@@ -55,7 +55,7 @@ fn under_load(server: &mut Server, end: impl FnOnce(&mut Server) -> Result<()>) 
 }
 
 fn server() -> Result<Server> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     server.session()?.batch_execute("create table t (id bigint primary key default snowflake_nextval())")?;
     Ok(server)
 }

@@ -13,7 +13,7 @@ fn wal(client: &mut Client) -> Result<(String, String)> {
 
 /// A durable server that writes no WAL of its own accord.
 fn quiet() -> Result<Server> {
-    Server::builder()
+    Server::full_size()
         .set("shared_buffers", "32MB")
         .set("autovacuum", "off")
         .set("checkpoint_timeout", "1h")

@@ -98,7 +98,7 @@ const LONG: usize = 2_000_000;
 
 #[test]
 fn any_text_is_an_error_or_an_answer() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let started: String = sql::one(&mut server.session()?, "select pg_postmaster_start_time()::text")?;
     let mut complaints = Vec::new();
     for (encoding, letters) in ENCODINGS {
@@ -130,7 +130,7 @@ fn any_text_is_an_error_or_an_answer() -> Result<()> {
 /// What cannot run in a block that is rolled back: questions of other servers.
 #[test]
 fn any_question_is_an_error_or_an_answer() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     for (encoding, letters) in ENCODINGS {
         let mut client = database(&server, encoding)?;
         let mut chance = Chance(2);

@@ -17,11 +17,9 @@ const ROUTES: [(&str, &str, i64, f64); 4] = [
 
 /// A server whose ticks are short, so that an id in each of them takes no time.
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder()
-        .small()
+    let (server, mut client) = Server::builder()
         .set("snowflake_ids.layout", "48/0/5/10 unit=10us epoch=2020-01-01")
-        .start()?;
-    let mut client = server.session()?;
+        .with_session()?;
     client.batch_execute(
         "create function slow_id() returns bigint language plpgsql as $$
          declare

@@ -42,7 +42,7 @@ fn found(client: &mut Client) -> Result<Vec<i64>> {
 
 #[test]
 fn the_first_transaction_gets_ids_for_both_defaults() -> Result<()> {
-    for builder in [auto(), Server::builder().small()] {
+    for builder in [auto(), Server::builder()] {
         let (mut server, mut client) = new_server(builder)?;
         client.batch_execute(&format!("begin; {EXTENSION}; {TABLES}"))?;
         fill(&mut client)?;
@@ -100,8 +100,7 @@ fn the_first_transaction_rolls_back_without_harm() -> Result<()> {
         fill(&mut client)?;
         gone.push(next(&mut client)?);
         client.batch_execute(end)?;
-        let error = sql::error(&mut client, "select snowflake_nextval()")?;
-        assert_eq!(error.code(), &SqlState::UNDEFINED_FUNCTION, "{error:?}");
+        sql::fails(&mut client, "select snowflake_nextval()", &SqlState::UNDEFINED_FUNCTION)?;
     }
     client.batch_execute(&format!("{EXTENSION}; {TABLES}"))?;
     fill(&mut client)?;
@@ -118,8 +117,7 @@ fn a_crash_in_the_first_transaction_repeats_no_id() -> Result<()> {
     let (mut server, mut client) = new_server(auto().set("fsync", "on"))?;
     client.batch_execute(&format!("begin; {EXTENSION}"))?;
     let lost = next(&mut client)?;
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     let mut client = server.connect("postgres")?;
     client.batch_execute(EXTENSION)?;
     let id = wait_for_id(&mut client)?;
@@ -132,8 +130,7 @@ fn a_crash_in_the_first_transaction_repeats_no_id() -> Result<()> {
 fn a_tag_that_the_first_transaction_has_not_made_is_unknown_to_it() -> Result<()> {
     let (_server, mut client) = new_server(auto())?;
     client.batch_execute(&format!("begin; {EXTENSION}; {TABLES}; savepoint a"))?;
-    let error = sql::error(&mut client, "select segment_nextval('typo')")?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    sql::fails(&mut client, "select segment_nextval('typo')", &SqlState::UNDEFINED_OBJECT)?;
     client.batch_execute("rollback to a; select snowflake_ids.segment_create('typo')")?;
     assert_eq!(sql::one::<i64>(&mut client, "select segment_nextval('typo')")?, 1);
     client.batch_execute("commit")?;
@@ -156,8 +153,7 @@ fn the_registry_of_another_database_is_asked_and_no_other() -> Result<()> {
     let mut two = server.connect("two")?;
     for _ in 0..2 {
         two.batch_execute(&format!("begin; {EXTENSION}"))?;
-        let error = sql::error(&mut two, "select snowflake_nextval()")?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "no worker id is free")?;
+        sql::explained(&mut two, "select snowflake_nextval()", sql::NOT_IN_STATE, "no worker id is free")?;
         two.batch_execute("rollback")?;
     }
     Ok(())

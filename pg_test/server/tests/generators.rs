@@ -72,7 +72,7 @@ fn goes_on(loads: &[(&'static str, Load)]) -> Result<()> {
 
 #[test]
 fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Result<()> {
-    let server = server(Server::builder().small())?;
+    let server = server(Server::builder())?;
     let loads = load(&server)?;
     let wanted = if full() { 10_000_000 } else { 100_000 };
     let mut client = server.connect("postgres")?;
@@ -93,7 +93,7 @@ fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Res
 
 #[test]
 fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
-    let mut server = server(Server::builder().small())?;
+    let mut server = server(Server::builder())?;
     let mut all: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     for _ in 0..3 {
         let loads = load(&server)?;
@@ -114,7 +114,7 @@ fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
 
 #[test]
 fn steps_of_the_clock_under_load_bring_no_id_back() -> Result<()> {
-    let builder = Server::builder().small().faketime();
+    let builder = Server::builder().faketime();
     let server = server(builder.set("snowflake_ids.clock_wait_timeout", "50ms"))?;
     let loads = load(&server)?;
     goes_on(&loads)?;
@@ -144,8 +144,7 @@ fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()>
     let mut replica = standby.connect("shop")?;
     let decoded = "select snowflake_worker_id(1, 'browser')";
     assert_eq!(sql::one::<i32>(&mut replica, decoded)?, 0, "a standby knows the names");
-    let error = sql::error(&mut replica, "select snowflake_nextval('browser')")?;
-    assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    sql::fails(&mut replica, "select snowflake_nextval('browser')", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
     standby.set_clock("-30")?;
     standby.promote()?;
     let new = load(&standby)?;
@@ -162,7 +161,7 @@ fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()>
 
 #[test]
 fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> {
-    let builder = Server::builder().small().faketime();
+    let builder = Server::builder().faketime();
     let mut primary = server(builder.set("snowflake_ids.clock_wait_timeout", "0"))?;
     let standby = primary.standby()?;
     let mut client = primary.connect("shop")?;
@@ -180,14 +179,13 @@ fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> 
 /// Ids of one layout by a name that is dropped, made again, renamed, dumped, restored and copied.
 #[test]
 fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     let take = "select snowflake_nextvals(1000, 'web')";
     create(&mut client, "web", "javascript")?;
     let mut taken: Vec<i64> = sql::column(&mut client, take)?;
 
     client.batch_execute("select snowflake_ids.generator_drop('web')")?;
-    sql::explains(&sql::error(&mut client, take)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    sql::explained(&mut client, take, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
     create(&mut client, "web", "41/0/3/9 epoch=2019-12-24T16:00:00Z")?;
     taken.extend(sql::column::<i64>(&mut client, take)?);
     client.batch_execute(
@@ -227,14 +225,14 @@ fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
 
 #[test]
 fn changes_reach_other_sessions_when_they_are_committed() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let (mut one, mut other) = (server.session()?, server.session()?);
     let (web, max) = ("select snowflake_nextval('web')", 1_i64 << 53);
-    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    sql::explained(&mut other, web, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
     let mut transaction = one.transaction()?;
     transaction.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
     assert!(transaction.query_one(web, &[])?.get::<_, i64>(0) < max);
-    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    sql::explained(&mut other, web, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
     transaction.commit()?;
     assert!(sql::one::<i64>(&mut other, web)? < max);
 
@@ -251,17 +249,20 @@ fn changes_reach_other_sessions_when_they_are_committed() -> Result<()> {
     transaction.rollback()?;
     sql::one::<i64>(&mut one, web)?;
     one.batch_execute("select snowflake_ids.generator_drop('web')")?;
-    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)
+    sql::explained(&mut other, web, &SqlState::UNDEFINED_OBJECT, UNKNOWN).map(drop)
 }
 
 #[test]
 fn a_worker_id_without_room_is_refused_by_name_and_the_others_go_on() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "9").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "9").with_session()?;
     create(&mut client, "web", "javascript")?;
     create(&mut client, "api", "sonyflake")?;
-    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
-    sql::explains(&error, &SqlState::INVALID_PARAMETER_VALUE, NO_ROOM)?;
+    let error = sql::explained(
+        &mut client,
+        "select snowflake_nextval('web')",
+        &SqlState::INVALID_PARAMETER_VALUE,
+        NO_ROOM,
+    )?;
     assert!(error.hint().is_some_and(|hint| hint.contains("sonyflake")), "{error:?}");
     let status = "select fits::text || ': ' || state from snowflake_ids.generator_status where name = 'web'";
     let status: String = sql::one(&mut client, status)?;
@@ -286,20 +287,26 @@ fn sessions_that_come_first_at_once_get_a_worker_id_that_fits() -> Result<()> {
 
 #[test]
 fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_generators", "1").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.max_generators", "1").with_session()?;
     create(&mut client, "web", "javascript")?;
-    let error = sql::error(&mut client, "select snowflake_ids.generator_create('api', 'sonyflake')")?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
+    sql::explained(
+        &mut client,
+        "select snowflake_ids.generator_create('api', 'sonyflake')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "too many generators",
+    )?;
     let by_hand = "insert into snowflake_ids.generator (name, layout) values ('api', '41/5/5/12')";
-    let error = sql::error(&mut client, by_hand)?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
+    sql::explained(&mut client, by_hand, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
     create(&mut shop, "api", "sonyflake")?;
     sql::one::<i64>(&mut client, "select snowflake_nextval('web')")?;
-    let error = sql::error(&mut shop, "select snowflake_nextval('api')")?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "no place is free for another layout")?;
+    let error = sql::explained(
+        &mut shop,
+        "select snowflake_nextval('api')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "no place is free for another layout",
+    )?;
     assert!(error.hint().is_some_and(|hint| hint.contains("max_generators")), "{error:?}");
     sql::one::<i64>(&mut client, "select snowflake_nextval('web')").map(drop)
 }
@@ -307,7 +314,7 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
 /// However many it asks for, and however often.
 #[test]
 fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_generators", "8").start()?;
+    let server = Server::builder().set("snowflake_ids.max_generators", "8").start()?;
     let layout = |number: usize| format!("41/0/10/12 epoch=2020-01-{number:02}");
     let mut client = server.session()?;
     let mut refused = Vec::new();
@@ -319,9 +326,13 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
         }
     }
     assert_eq!(refused, [5, 6, 7, 8]);
-    let error = sql::error(&mut client, "select snowflake_nextval('g8')")?;
     let message = "no place is free for another layout of this database";
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
+    sql::explained(
+        &mut client,
+        "select snowflake_nextval('g8')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        message,
+    )?;
     for (database, place) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
         server.create_database(database)?;
         let mut other = server.connect(database)?;
@@ -342,15 +353,14 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
 
 #[test]
 fn a_server_that_did_not_preload_the_library_reads_ids_by_a_name() -> Result<()> {
-    let server = Server::builder().small().without_preload().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().without_preload().with_session()?;
     create(&mut client, "web", "javascript")?;
     create(&mut client, "own", "41/5/5/12")?;
     assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(512, 'web')")?, 1);
-    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    sql::explained(
+        &mut client,
+        "select snowflake_nextval('web')",
+        sql::NOT_IN_STATE,
         "snowflake_ids must be loaded via shared_preload_libraries",
     )?;
     let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";

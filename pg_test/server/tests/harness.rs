@@ -6,19 +6,16 @@ use snowflake_ids_server_tests::snowflakes::now;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
 
 fn plain() -> Builder {
-    Server::builder().without_preload().without("snowflake_ids.worker_id").small()
+    Server::builder().without_preload().without("snowflake_ids.worker_id")
 }
 
 #[test]
 fn what_is_committed_outlives_every_way_to_stop() -> Result<()> {
     let mut server = plain().start()?;
     server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
-    server.stop(Shutdown::Fast)?;
-    server.start_again()?;
-    server.stop(Shutdown::Immediate)?;
-    server.start_again()?;
-    server.kill9()?;
-    server.start_again()?;
+    server.restart_by(Shutdown::Fast)?;
+    server.restart_by(Shutdown::Immediate)?;
+    server.crash()?;
     assert_eq!(sql::one::<i32>(&mut server.connect("postgres")?, "select a from t")?, 1);
     Ok(())
 }

@@ -106,7 +106,7 @@ fn caught(client: &mut Client) -> Result<Vec<String>> {
 
 #[test]
 fn what_others_planted_in_public_never_runs() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = server.connect("postgres")?;
     client.batch_execute(TRAPS)?;
     // The traps work: without a qualified name they are what is called.
@@ -154,7 +154,7 @@ const WAITERS: [(&str, &str); 2] = [
 #[test]
 fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Result<()> {
     for (call, planted) in WAITERS {
-        let server = Server::builder().small().start()?;
+        let server = Server::builder().start()?;
         let mut holder = own_database(&server)?;
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
         // It knows what it uses.
@@ -175,7 +175,7 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Resu
             waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
         })?;
         let error = error.with_context(|| format!("{call}: it has used what is not the extension's"))?;
-        assert_eq!(error.code(), Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE), "{call}: {error:?}");
+        assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{call}: {error:?}");
         assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, [""; 0], "{call}");
         // The trap works.
         holder.batch_execute("select own.trap()")?;
@@ -186,8 +186,7 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Resu
 
 #[test]
 fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create role login_only login;
          select snowflake_ids.generator_create('web');
@@ -207,8 +206,11 @@ fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
     )?;
     // Its own it keeps: here nobody else does.
     client.batch_execute("create temp table own (id bigint default snowflake_nextval('web'))")?;
-    let error = sql::error(&mut client, "select snowflake_ids.generator_drop('web')")?;
-    ensure!(error.code() == &SqlState::DEPENDENT_OBJECTS_STILL_EXIST, "{error:?}");
+    sql::fails(
+        &mut client,
+        "select snowflake_ids.generator_drop('web')",
+        &SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+    )?;
     client.batch_execute(
         "drop table own;
          select snowflake_ids.generator_drop('web');
@@ -221,8 +223,7 @@ fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
         "insert into numbered (tenant) values (1)",
         "select snowflake_nextval('web')",
     ] {
-        let error = sql::error(&mut other, insert)?;
-        ensure!(error.code() == &SqlState::UNDEFINED_OBJECT, "{insert}: {error:?}");
+        sql::fails(&mut other, insert, &SqlState::UNDEFINED_OBJECT)?;
     }
     Ok(())
 }

@@ -15,8 +15,7 @@ fn take(client: &mut Client, call: &str) -> Result<Vec<i64>> {
 #[test]
 fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
     for crash in [false, true] {
-        let mut server = Server::builder().small().start()?;
-        let mut client = server.session()?;
+        let (mut server, mut client) = Server::builder().with_session()?;
         client.batch_execute(&format!(
             "create extension if not exists snowflake_ids;
              select snowflake_ids.generator_create('old', '{OLD}')"
@@ -27,11 +26,9 @@ fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
         all.extend(take(&mut client, "snowflake_nextval()")?);
         drop(client);
         if crash {
-            server.kill9()?;
-            server.start_again()?;
+            server.crash()?;
         } else {
-            server.stop(Shutdown::Fast)?;
-            server.start_again()?;
+            server.restart_by(Shutdown::Fast)?;
         }
         let mut client = server.session()?;
         let layout: String = sql::one(&mut client, "select layout from snowflake_ids.status")?;
@@ -56,8 +53,7 @@ fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
 /// Nothing is noted, and nothing set, where ids would be among the old ones; nor by who may not.
 #[test]
 fn a_layout_below_the_present_one_is_refused() -> Result<()> {
-    let mut server = Server::builder().small().set("snowflake_ids.layout", NEW).start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().set("snowflake_ids.layout", NEW).with_session()?;
     client.batch_execute("create extension if not exists snowflake_ids; create role app")?;
     let before = take(&mut client, "snowflake_nextval()")?;
     let error = sql::error(&mut client, &format!("select snowflake_ids.layout_change('{OLD}')"))?;
@@ -89,8 +85,7 @@ fn a_layout_below_the_present_one_is_refused() -> Result<()> {
 /// Sessions take ids all the while: each goes on above its own, and what was given after the change is above all before it.
 #[test]
 fn a_generators_layout_changes_under_its_sessions() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(&format!(
         "create extension if not exists snowflake_ids;
          select snowflake_ids.generator_create('web', '{OLD}', cache => 10)"

@@ -186,7 +186,7 @@ fn dump_with_waiter(server: &Server, table: &str) -> Result<()> {
 fn a_night_of_maintenance_changes_no_answer() -> Result<()> {
     let seconds = env::var("MAINTENANCE_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     let (length, held) = seconds.map_or((10, 100), |seconds: u64| (seconds, 10_000));
-    let server = Server::builder().small().set("max_connections", "40").start()?;
+    let server = Server::builder().set("max_connections", "40").start()?;
     server.session()?.batch_execute(MADE)?;
     let ends = AtomicBool::new(false);
     let done: [AtomicU64; USERS.len()] = std::array::from_fn(|_| AtomicU64::new(0));

@@ -22,8 +22,7 @@ fn check(server: &Server, database: &str) -> Result<(i32, String)> {
 
 #[test]
 fn the_check_ends_with_what_needs_attention() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
     ensure!(check(&server, "postgres")? == (0, "OK - nothing needs attention\n".to_owned()));
     client.batch_execute(
@@ -181,7 +180,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_files_for_exporters_say_what_the_views_have() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
     for (file, wanted) in
         [("postgres_exporter.yaml", postgres_exporter(client)?), ("sql_exporter.yaml", sql_exporter(client)?)]
@@ -204,7 +203,7 @@ fn the_files_for_exporters_say_what_the_views_have() -> Result<()> {
 
 #[test]
 fn names_are_as_prometheus_has_them() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     for name in metrics(&mut server.session()?)? {
         ensure!(name.starts_with("snowflake_ids_"), "{name}");
         ensure!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{name}");
@@ -217,7 +216,7 @@ fn names_are_as_prometheus_has_them() -> Result<()> {
 
 #[test]
 fn alerts_and_dashboard_speak_of_metrics_that_are_there() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let known = metrics(&mut server.session()?)?;
     for file in ["alerts.yaml", "alerts_test.yaml", "grafana.json"] {
         let text = read(file)?;
@@ -258,7 +257,7 @@ fn value(client: &mut Client, query: &str) -> Result<f64> {
 
 #[test]
 fn ids_refills_and_waits_are_counted() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
     create(client, "t", "step => 10, max_step => 10, max_value => 1000")?;
     take(client, "t", 25)?;
@@ -294,7 +293,7 @@ fn ids_refills_and_waits_are_counted() -> Result<()> {
 
 #[test]
 fn what_a_tag_has_counted_stays_in_the_sum_when_it_is_dropped() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
     create(client, "t", "")?;
     take(client, "t", 25)?;
@@ -308,7 +307,7 @@ fn what_a_tag_has_counted_stays_in_the_sum_when_it_is_dropped() -> Result<()> {
 
 #[test]
 fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     server.create_database("other")?;
     let (client, other) = (&mut server.session()?, &mut server.connect("other")?);
     create(client, "a", "")?;
@@ -348,7 +347,7 @@ fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
 
 #[test]
 fn counts_are_set_back_by_those_who_may_and_restricted_tags_seen_by_those_who_may() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
     client.batch_execute(
         "create role nobody; create role clerk; create role exporter in role pg_monitor;

@@ -14,7 +14,6 @@ const ROWS: usize = 5;
 fn primaries() -> Result<[Server; 2]> {
     let primary = |number: i32| -> Result<Server> {
         let server = Server::builder()
-            .small()
             .set("wal_level", "logical")
             .set("snowflake_ids.worker_id", &(number + 1).to_string())
             .start()?;

@@ -29,7 +29,7 @@ fn of_workers(plan: &[String]) -> Result<String> {
 
 #[test]
 fn parallel_workers_generate_ids_and_none_twice() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = sessions::parallel(&server, ROWS)?;
     for cache in [1, 64] {
         client.batch_execute(&format!("set snowflake_ids.cache = {cache}; drop table if exists ids"))?;
@@ -45,7 +45,7 @@ fn parallel_workers_generate_ids_and_none_twice() -> Result<()> {
 
 #[test]
 fn parallel_workers_decode_ids_in_a_filter() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "9").start()?;
+    let server = Server::builder().set("snowflake_ids.worker_id", "9").start()?;
     let mut client = sessions::parallel(&server, ROWS)?;
     client.batch_execute("create table ids as select snowflake_nextval() as id from t; analyze ids")?;
     for (condition, expected) in [
@@ -68,7 +68,7 @@ fn parallel_workers_decode_ids_in_a_filter() -> Result<()> {
 /// A look at what a series is takes neither SQL nor a transaction id.
 #[test]
 fn parallel_workers_know_who_may_use_a_series() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = sessions::parallel(&server, ROWS)?;
     client.batch_execute("select snowflake_ids.series_create('orders', 'monotonic')")?;
     let condition =

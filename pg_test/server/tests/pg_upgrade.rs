@@ -37,7 +37,7 @@ fn upgraded(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Serv
 }
 
 fn number() -> Builder {
-    Server::builder().small()
+    Server::builder()
 }
 
 /// What a dump keeps to the letter: expressions are written another way, and privileges that are the default are none. 13 has no role

@@ -24,8 +24,7 @@ fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
 
 /// A server with a tag, and a pooler with two sessions of it.
 fn pooled() -> Result<(Server, Client, Bouncer)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 20, max_step => 200")?;
     client
         .batch_execute("create table rows (id bigint primary key default segment_nextval('t'), note text)")?;

@@ -15,7 +15,7 @@ fn script(name: &str) -> Result<String> {
 
 /// A server without the library, and databases of an ordinary role that have the functions, each with a worker id of its own.
 fn plain(databases: &[&str]) -> Result<Server> {
-    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
+    let server = Server::builder().without_preload().without("snowflake_ids.worker_id").start()?;
     let mut client = server.connect("postgres")?;
     client.batch_execute("create role app login; grant pg_execute_server_program to app")?;
     for (worker, database) in databases.iter().enumerate() {
@@ -127,8 +127,7 @@ fn no_session_waits_for_another() -> Result<()> {
     one.batch_execute("begin; select snowflake_nextval(), segment_nextval('t')")?;
     two.batch_execute("set statement_timeout = '30s'; select snowflake_nextval(), segment_nextval('t')")?;
     one.batch_execute("set local statement_timeout = '50ms'")?;
-    let error = sql::error(&mut one, "select snowflake_nextvals(2000000)")?;
-    assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
+    sql::fails(&mut one, "select snowflake_nextvals(2000000)", &SqlState::QUERY_CANCELED)?;
     two.batch_execute("select snowflake_nextval()")?;
     one.batch_execute("rollback")?;
     let locks = "select count(*) from pg_locks where locktype = 'advisory'";
@@ -151,11 +150,10 @@ fn other_roles_take_ids_and_change_nothing() -> Result<()> {
         "select setval('snowflake_ids.plain_last', 1)",
         "delete from snowflake_ids.plain_segment",
     ] {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{call}: {error:?}");
+        sql::fails(&mut client, call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     for call in ["select segment_nextval('unknown')", "select segment_nextval(null)"] {
-        assert_eq!(sql::error(&mut client, call)?.code(), &SqlState::UNDEFINED_OBJECT, "{call}");
+        sql::fails(&mut client, call, &SqlState::UNDEFINED_OBJECT)?;
     }
     Ok(())
 }
@@ -164,9 +162,11 @@ fn other_roles_take_ids_and_change_nothing() -> Result<()> {
 fn the_extension_goes_on_above_all_ids_that_were_given() -> Result<()> {
     let mut server = plain(&["one"])?;
     let mut taken = fill(&mut session(&server, "one")?)?;
-    let without =
-        sql::error(&mut server.connect("one")?, &format!("begin; {}", script("to_extension.sql")?))?;
-    assert_eq!(without.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{without:?}");
+    sql::fails(
+        &mut server.connect("one")?,
+        &format!("begin; {}", script("to_extension.sql")?),
+        sql::NOT_IN_STATE,
+    )?;
     taken.extend(fill(&mut session(&server, "one")?)?);
     server.set("shared_preload_libraries", "snowflake_ids")?;
     server.restart()?;
@@ -199,17 +199,12 @@ fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
     let mut client = server.connect("one")?;
     let over = format!("begin; {}", script("to_extension.sql")?);
     client.batch_execute("create view v as select snowflake_nextval() as id")?;
-    assert_eq!(sql::error(&mut client, &over)?.code(), &SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
+    sql::fails(&mut client, &over, &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
     client.batch_execute("rollback; drop view v")?;
     client.batch_execute(
         "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
     )?;
-    let error = sql::error(&mut client, &over)?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the clock is behind ids that were given",
-    )?;
+    sql::explained(&mut client, &over, sql::NOT_IN_STATE, "the clock is behind ids that were given")?;
     client.batch_execute("rollback; insert into s (note) values ('a')")?;
     assert_eq!(sql::one::<i64>(&mut client, "select count(*) from s")?, 1);
     Ok(())
@@ -257,8 +252,7 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
         client.batch_execute("begin; set local session authorization app")?;
         client.batch_execute(&change).with_context(|| change.clone())?;
         client.batch_execute("set local session authorization default; select setval('ran', 5)")?;
-        let error = sql::error(&mut client, &script("to_extension.sql")?)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{change}: {error:?}");
+        let error = sql::fails(&mut client, &script("to_extension.sql")?, sql::NOT_IN_STATE)?;
         assert_eq!(error.detail(), Some(detail), "{change}: {error:?}");
         assert!(error.hint().is_some(), "{change}: {error:?}");
         client.batch_execute("rollback")?;
@@ -297,9 +291,9 @@ fn a_worker_id_that_is_no_number_is_named() -> Result<()> {
     let mut client = server.connect("postgres")?;
     let without =
         format!("begin; set local snowflake_ids.worker_id = 'auto'; {}", script("snowflake_ids.sql")?);
-    let error = sql::error(&mut client, &without)?;
-    sql::explains(
-        &error,
+    sql::explained(
+        &mut client,
+        &without,
         &SqlState::INVALID_PARAMETER_VALUE,
         "invalid value for snowflake_ids.worker_id: \"auto\"",
     )?;
@@ -307,10 +301,10 @@ fn a_worker_id_that_is_no_number_is_named() -> Result<()> {
     server.set("snowflake_ids.worker_id", "auto")?;
     server.restart()?;
     let mut client = server.connect("postgres")?;
-    let error = sql::error(&mut client, &format!("begin; {}", script("snowflake_ids.sql")?))?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    sql::explained(
+        &mut client,
+        &format!("begin; {}", script("snowflake_ids.sql")?),
+        sql::NOT_IN_STATE,
         "the server has the library of snowflake_ids",
     )?;
     Ok(())

@@ -5,7 +5,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Builder, Server, sql};
 
 fn without_preload() -> Builder {
-    Server::builder().small().without_preload().without("snowflake_ids.worker_id")
+    Server::builder().without_preload().without("snowflake_ids.worker_id")
 }
 
 /// An id of the default layout: tick 1000, datacenter 3, worker 7, sequence 9.
@@ -13,8 +13,7 @@ const ID: i64 = 1000 << 22 | 3 << 17 | 7 << 12 | 9;
 
 #[test]
 fn ids_are_decoded_without_preload() -> Result<()> {
-    let server = without_preload().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = without_preload().with_session()?;
     let row = client.query_one(
         "select snowflake_datacenter_id($1::bigint), snowflake_worker_id($1), snowflake_sequence($1),
          snowflake_timestamp($1) = '2020-01-01 00:00:01+00', snowflake_encode($1, 'hex') is not null",
@@ -27,13 +26,11 @@ fn ids_are_decoded_without_preload() -> Result<()> {
 
 #[test]
 fn generating_without_preload_says_what_to_do() -> Result<()> {
-    let server = without_preload().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = without_preload().with_session()?;
     for call in
         ["select snowflake_nextval()", "select snowflake_nextvals(2)", "select * from snowflake_ids.status"]
     {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}");
+        let error = sql::fails(&mut client, call, sql::NOT_IN_STATE)?;
         assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
     }
     assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
@@ -50,7 +47,7 @@ fn creating_the_extension_without_preload_warns_of_it() -> Result<()> {
         !failed && said.contains("WARNING") && said.contains("HINT:  Add snowflake_ids to shared"),
         "{said}"
     );
-    let preloaded = Server::builder().small().start()?;
+    let preloaded = Server::builder().start()?;
     let said = preloaded
         .command("psql")
         .args(["-d", "postgres", "-Xc", "create extension snowflake_ids"])
@@ -61,16 +58,14 @@ fn creating_the_extension_without_preload_warns_of_it() -> Result<()> {
 
 #[test]
 fn nothing_is_attached_without_preload() -> Result<()> {
-    let server = without_preload().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = without_preload().with_session()?;
     client.batch_execute("create table t (id bigserial primary key, note text)")?;
     let before: String = sql::one(
         &mut client,
         "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass",
     )?;
     for call in ["attach('t', 'id')", "attach('t', 'id', kind => 'segment')"] {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{call}"))?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}");
+        let error = sql::fails(&mut client, &format!("select snowflake_ids.{call}"), sql::NOT_IN_STATE)?;
         assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
     }
     let after: String = sql::one(
@@ -85,8 +80,7 @@ fn nothing_is_attached_without_preload() -> Result<()> {
 
 #[test]
 fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
-    let server = without_preload().set("snowflake_ids.layout", "sonyflake").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = without_preload().set("snowflake_ids.layout", "sonyflake").with_session()?;
     // Sequence above the worker: 1000 ticks of 10 ms, sequence 9, worker 7.
     let row = client.query_one(
         "select snowflake_worker_id($1::bigint), snowflake_sequence($1),
@@ -99,10 +93,8 @@ fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
 
 #[test]
 fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
-    let server = without_preload().set("snowflake_ids.layout", "41/5/5/99").start()?;
-    let mut client = server.session()?;
-    let error = sql::error(&mut client, "select snowflake_worker_id(1)")?;
-    assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+    let (_server, mut client) = without_preload().set("snowflake_ids.layout", "41/5/5/99").with_session()?;
+    let error = sql::fails(&mut client, "select snowflake_worker_id(1)", &SqlState::INVALID_PARAMETER_VALUE)?;
     assert!(error.message().contains("sequence"), "{error:?}");
     assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(4096, '41/5/5/12')")?, 1);
     Ok(())
@@ -112,8 +104,8 @@ fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
 #[test]
 fn utility_statements_are_watched_beside_another_library() -> Result<()> {
     for libraries in ["pg_stat_statements, snowflake_ids", "snowflake_ids, pg_stat_statements"] {
-        let server = Server::builder().small().set("shared_preload_libraries", libraries).start()?;
-        let mut client = server.session()?;
+        let (_server, mut client) =
+            Server::builder().set("shared_preload_libraries", libraries).with_session()?;
         client.batch_execute(
             "create extension pg_stat_statements;
              create table plain (id bigint default snowflake_nextval(), note text)",
@@ -134,8 +126,7 @@ fn utility_statements_are_watched_beside_another_library() -> Result<()> {
 /// out as it went in.
 #[test]
 fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create function says_all(number int) returns int immutable language plpgsql as $$
          begin

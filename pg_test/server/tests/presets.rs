@@ -31,8 +31,7 @@ const KNOWN: [Known; 16] = [
 
 #[test]
 fn ids_of_every_preset_have_the_bits_of_their_system() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     for (name, epoch, unit, tick_bits, node_bits, sequence_bits, sequence_first) in KNOWN {
         // A tick, a node and a sequence with a distinct pattern each, ends set so that a bit off shows.
         let tick = (1 << (tick_bits - 2)) | 0x1_2345;

@@ -12,8 +12,7 @@ const ROWS: i64 = 3_000;
 /// A server with a table of ids that is read from a view, which stops at one of them for as long as the session holds a
 /// lock; and that session.
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(&format!(
         "create extension postgres_fdw;
          create server here foreign data wrapper postgres_fdw

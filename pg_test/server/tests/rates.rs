@@ -45,8 +45,7 @@ fn chi_square(ids: &[i64], shards: i64) -> f64 {
 fn rotate_and_random_spread_slow_ids_over_shards_and_zero_does_not() -> Result<()> {
     // Chance alone goes beyond these less than once in a million runs.
     const LIMITS: [(i64, f64); 2] = [(4, 30.7), (16, 56.5)];
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     for start in ["random", "rotate"] {
         let taken = paced(&mut client, start)?;
         for (shards, limit) in LIMITS {
@@ -64,7 +63,6 @@ fn rotate_and_random_spread_slow_ids_over_shards_and_zero_does_not() -> Result<(
 /// 16 ids a tick.
 fn narrow(max_drift: &str) -> Result<Server> {
     Server::builder()
-        .small()
         .set("snowflake_ids.layout", "41/5/5/4")
         .set("snowflake_ids.max_drift", max_drift)
         .start()
@@ -111,8 +109,8 @@ fn a_burst_that_may_not_wait_ends_at_max_drift() -> Result<()> {
     let server = narrow("100ms")?;
     let mut client = server.session()?;
     client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
-    let error = sql::error(&mut client, "select snowflake_nextvals(1000000)")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    let error =
+        sql::fails(&mut client, "select snowflake_nextvals(1000000)", &SqlState::INSUFFICIENT_RESOURCES)?;
     assert!(error.detail().is_some_and(|detail| detail.contains("100 ms")), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("clock_wait_timeout")), "{error:?}");
     let (full_ticks, drift) = borrowed(&mut client)?;

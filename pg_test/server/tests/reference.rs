@@ -13,7 +13,7 @@ const PARTS: [&str; 5] = ["tags", "generators", "series", "registry", "state"];
 
 /// A server with the extension and the roles of [`PARTS`].
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("timezone", "UTC").start()?;
+    let server = Server::builder().set("timezone", "UTC").start()?;
     let mut client = server.connect("postgres")?;
     client.batch_execute("create extension if not exists snowflake_ids")?;
     for part in PARTS {

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
     Cluster, JOIN, NAME, node, refused_with, said, wait_as_long_as_it_takes, wait_at_most,
 };
@@ -23,8 +22,7 @@ fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
     let mut client = node.introduce(NAME, &[registry.port()])?;
     for clock in ["+1h", "-1h", "-20"] {
         node.set_clock(clock)?;
-        let error = sql::error(&mut client, JOIN)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{clock}: {error:?}");
+        let error = sql::fails(&mut client, JOIN, sql::NOT_IN_STATE)?;
         let said = said(&error);
         assert!(said.contains(NAME) && said.contains("snowflake_ids.max_clock_skew"), "{clock}: {said}");
     }
@@ -46,7 +44,7 @@ fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
         node.restart()?;
         let mut client = node.connect("postgres")?;
         let error = refused(&mut client)?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+        sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
         let said = said(&error);
         assert!(said.contains("clock") && said.contains("snowflake_ids.max_clock_skew"), "{said}");
         assert!(said.contains(NAME), "{said}");
@@ -100,13 +98,11 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     let worker = status::<i32>(&mut client, "worker_id")?;
     cluster.nodes[0].set_clock("+50h")?;
     let accept = "select snowflake_ids.clock_accept()";
-    let error = sql::error(&mut client, accept)?;
     let differ = "the clocks of this server and its registry differ by 2.083 days";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, differ)?;
+    sql::explained(&mut client, accept, sql::NOT_IN_STATE, differ)?;
     cluster.registry.stop(Shutdown::Immediate)?;
-    let error = sql::error(&mut client, accept)?;
     let silent = "the clock is not followed, as registry \"central\", which leases this server's worker id, does not answer";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, silent)?;
+    let error = sql::explained(&mut client, accept, sql::NOT_IN_STATE, silent)?;
     assert!(said(&error).contains(NAME), "{error:?}");
     // Nothing was changed by what was refused.
     let off_now = off(&mut client, &mut taken)?;

@@ -71,8 +71,7 @@ fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
     wait_for_id(&mut client)?;
     // Any other transaction that changes the registry is not prepared.
     client.batch_execute(&format!("begin; {JOIN}"))?;
-    let error = sql::error(&mut client, "prepare transaction 'node'")?;
-    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    sql::fails(&mut client, "prepare transaction 'node'", &SqlState::FEATURE_NOT_SUPPORTED)?;
     Ok(())
 }
 

@@ -2,7 +2,6 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, PASSWORD, ROLE};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
@@ -44,8 +43,7 @@ fn a_second_database_does_not_move_a_node_to_another_registry() -> Result<()> {
     }
     let workers = [worker_of(&nodes[0])?, worker_of(&nodes[1])?];
     let mut database = second(&nodes[0], &two, "postgres")?;
-    let error = sql::error(&mut database, JOIN)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = sql::fails(&mut database, JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().contains("for database \"postgres\""), "{error:?}");
     ensure!(error.hint().is_some_and(|hint| hint.contains("registry here, too")), "{error:?}");
     let port = |registry: &Server| format!("alter server {NAME} options (set port '{}')", registry.port());
@@ -99,8 +97,7 @@ fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result
         "select segment_nextval('early')",
         "select snowflake_ids.segment_create('numbers')",
     ] {
-        let error = sql::error(&mut client, call)?;
-        ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+        let error = sql::fails(&mut client, call, sql::NOT_IN_STATE)?;
         ensure!(error.message().contains("is a worker of a Citus cluster"), "{call}: {error:?}");
         ensure!(error.hint().is_some_and(|hint| hint.contains("use_registry")), "{call}: {error:?}");
     }
@@ -113,8 +110,7 @@ fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result
 /// The coordinator is in group 0, and gives ids out of its own tables.
 #[test]
 fn a_citus_coordinator_needs_no_registry() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().with_session()?;
     client.batch_execute(CITUS_WORKER)?;
     client.batch_execute("update pg_catalog.pg_dist_local_group set groupid = 0")?;
     wait_for_id(&mut client)?;

@@ -112,8 +112,7 @@ fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
     // This time it hangs before there is a connection.
     wait_at_most(&mut client, Duration::from_millis(700))?;
     of_tag.extend(refused_with(&mut client, "t", &[NAME])?.0);
-    node.stop(Shutdown::Fast)?;
-    node.start_again()?;
+    node.restart_by(Shutdown::Fast)?;
     drop(paused);
     let mut client = node.connect("postgres")?;
     of_tag.extend(take(&mut client, "t", 50)?);

@@ -14,11 +14,11 @@ const TAGS: i64 = 9_000;
 /// A registry that knows one tag and whose table was looked at when it was so small, and a server with so many tags that
 /// knows it.
 fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
-    let registry = auto().small().start()?;
+    let registry = auto().start()?;
     let mut at_registry = registry.serve_nodes()?;
     create(&mut at_registry, "there", "")?;
     at_registry.batch_execute("vacuum analyze snowflake_ids.segment")?;
-    let node = node().small().set("snowflake_ids.registry_timeout", "1h").start()?;
+    let node = node().set("snowflake_ids.registry_timeout", "1h").start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
     client.batch_execute(&format!(
         "insert into snowflake_ids.segment (tag, max_id) select 'tag ' || i, i from generate_series(1, {tags}) as i"

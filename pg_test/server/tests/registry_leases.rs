@@ -54,7 +54,7 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     }
     let mut last = cluster.nodes[3].connect("postgres")?;
     let error = refused(&mut last)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     for node in &cluster.nodes[..3] {
         assert!(said(&error).contains(&node.port().to_string()), "{error:?}");
     }
@@ -91,7 +91,7 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     wait::until_true("the refusal to name the registry", || {
         let error = refused(&mut client)?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+        sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
         Ok(error.detail().is_some_and(|detail| detail.contains(NAME)))
     })?;
     drop(paused);

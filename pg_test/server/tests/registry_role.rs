@@ -32,8 +32,7 @@ fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
         "select snowflake_ids.use_registry('central')",
         "select snowflake_ids.state_reset()",
     ] {
-        let error = sql::error(&mut shard, statement)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{statement}: {error:?}");
+        sql::fails(&mut shard, statement, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -88,8 +87,11 @@ fn users_are_not_told_where_the_registry_is() -> Result<()> {
     let told = all_told(&mut client)?;
     assert!(told.contains("reach") || told.contains("broke"), "{told}");
     assert!(!told.contains(&port) && !told.contains("127.0.0.1"), "{told}");
-    let error = sql::error(&mut client, "select * from snowflake_ids_internal.registry_reached")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    sql::fails(
+        &mut client,
+        "select * from snowflake_ids_internal.registry_reached",
+        &SqlState::INSUFFICIENT_PRIVILEGE,
+    )?;
     let tag = "select snowflake_ids_internal.tag_of_default('segment_nextval(''t''::text)')";
     assert_eq!(sql::one::<Option<String>>(&mut client, tag)?.as_deref(), Some("t"));
     client.batch_execute("reset role; grant pg_read_all_stats to app; set role app")?;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, anyhow};
 use postgres::Client;
-use postgres::error::{DbError, SqlState};
+use postgres::error::DbError;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, ROLE, received, row, strangers};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
@@ -34,8 +34,7 @@ fn refused(
 ) -> Result<DbError> {
     let mut at_registry = registry.connect("postgres")?;
     let before: String = sql::one(&mut at_registry, TAGS)?;
-    let error = sql::error(client, statement)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = sql::fails(client, statement, sql::NOT_IN_STATE)?;
     let message = format!("cannot use registry \"{NAME}\": segment tag \"{tag}\" there is not fit");
     assert_eq!(error.message(), message, "{error:?}");
     let (detail, hint) = (error.detail().context("no DETAIL")?, error.hint().context("no HINT")?);

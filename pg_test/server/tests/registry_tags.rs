@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A server whose database `postgres` is the registry, with a session there.
 fn registry() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.registry_timeout", "20s").start()?;
+    let server = Server::builder().set("snowflake_ids.registry_timeout", "20s").start()?;
     let client = server.session()?;
     Ok((server, client))
 }

@@ -19,7 +19,7 @@ const ON_ARRIVAL: &str = "
 
 /// A server with both databases, and a session in each: everything is published.
 fn replicating() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().small().set("wal_level", "logical").start()?;
+    let server = Server::builder().set("wal_level", "logical").start()?;
     let mut clients = Vec::new();
     for name in ["publisher", "subscriber"] {
         server.create_database(name)?;

@@ -44,8 +44,7 @@ fn says(page: &str, words: &[&str]) -> Result<()> {
 
 #[test]
 fn a_quiet_server_is_well_and_says_what_it_has() -> Result<()> {
-    let server = Server::builder().small().set("cluster_name", "shop_1").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("cluster_name", "shop_1").with_session()?;
     client.batch_execute(
         "select snowflake_ids.segment_create('invoices'); select segment_nextval('invoices');
          select snowflake_ids.generator_create('web', 'javascript');
@@ -87,8 +86,7 @@ type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static st
 
 #[test]
 fn each_fault_is_told_by_itself() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     next(&mut client)?;
     let faults: [Fault; 14] = [
         (
@@ -160,8 +158,7 @@ fn each_fault_is_told_by_itself() -> Result<()> {
 
 #[test]
 fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute("create role guest")?;
     let views = [
         "status",
@@ -175,8 +172,7 @@ fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
     for view in views {
         client
             .batch_execute(&format!("revoke select on snowflake_ids.{view} from public; set role guest"))?;
-        let error = sql::error(&mut client, PAGE)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{view}: {error:?}");
+        let error = sql::fails(&mut client, PAGE, &SqlState::INSUFFICIENT_PRIVILEGE)?;
         ensure!(error.message().contains(view), "{view}: {error:?}");
         client.batch_execute(&format!("reset role; grant select on snowflake_ids.{view} to public"))?;
     }
@@ -185,15 +181,13 @@ fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
     client.batch_execute(
         "reset role; revoke execute on function snowflake_ids.status_page() from public; set role guest",
     )?;
-    let error = sql::error(&mut client, PAGE)?;
-    ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    sql::fails(&mut client, PAGE, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     Ok(())
 }
 
 #[test]
 fn restricted_tags_show_to_those_who_may_see_them() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create role guest; create role clerk;
          select snowflake_ids.segment_create('open'); select snowflake_ids.segment_create('payments');
@@ -207,7 +201,7 @@ fn restricted_tags_show_to_those_who_may_see_them() -> Result<()> {
 
 #[test]
 fn a_standby_says_that_it_is_one() -> Result<()> {
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     let mut client = primary.session()?;
     client.batch_execute(
         "select snowflake_ids.segment_create('invoices'); select snowflake_ids.series_create('tickets')",
@@ -221,8 +215,8 @@ fn a_standby_says_that_it_is_one() -> Result<()> {
 
 #[test]
 fn a_server_without_the_library_says_what_it_takes() -> Result<()> {
-    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) =
+        Server::builder().without_preload().without("snowflake_ids.worker_id").with_session()?;
     is_told(&mut client, "alarm", "was not loaded when the server started")?;
     let page = page(&mut client)?;
     ensure!(!page.contains("\"tags\":") && page.contains("\"twitter\""), "{page}");
@@ -231,7 +225,7 @@ fn a_server_without_the_library_says_what_it_takes() -> Result<()> {
 
 #[test]
 fn a_damaged_state_file_comes_first_with_its_way_out() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     next(&mut server.session()?)?;
     server.stop(Shutdown::Fast)?;
     server.damage_state_file(|bytes| bytes[..bytes.len() / 2].to_vec())?;
@@ -246,8 +240,7 @@ fn a_damaged_state_file_comes_first_with_its_way_out() -> Result<()> {
 
 #[test]
 fn the_launcher_samples_what_goes_on() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.sample_interval", "1s").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "1s").with_session()?;
     sql::becomes_true(&mut client, "select count(*) > 0 from snowflake_ids.status_history")?;
     take(&mut client, 1_000)?;
     // In transactions of their own: what one takes of a tag that it has made itself comes out of no buffer.
@@ -279,8 +272,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
 
 #[test]
 fn nothing_is_sampled_where_it_is_switched_off() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.sample_interval", "0").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "0").with_session()?;
     // The launcher has looked around: it keeps the mark ahead.
     next(&mut client)?;
     sql::becomes_true(
@@ -295,7 +287,7 @@ fn nothing_is_sampled_where_it_is_switched_off() -> Result<()> {
 
 #[test]
 fn names_are_text_in_every_encoding() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     for encoding in ["UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"] {
         let mut client = server.create_encoded_database(encoding)?;
         client.batch_execute(
@@ -315,8 +307,7 @@ fn names_are_text_in_every_encoding() -> Result<()> {
 
 #[test]
 fn no_name_is_looked_up_where_the_caller_says() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create schema evil;
          create function evil.refuse(text, text) returns boolean language plpgsql as $$ begin raise 'found'; end $$;
@@ -334,8 +325,7 @@ fn no_name_is_looked_up_where_the_caller_says() -> Result<()> {
 
 #[test]
 fn a_thousand_tags_fit() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", "1200").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.max_tags", "1200").with_session()?;
     client.batch_execute(
         "select count(snowflake_ids.segment_create('tag ' || n)) from generate_series(1, 1100) as n;
          select count(segment_nextval('tag ' || n)) from generate_series(1, 300) as n",

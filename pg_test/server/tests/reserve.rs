@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 fn server(reserve: &str) -> Result<Server> {
-    Server::builder().small().set("snowflake_ids.reserve", reserve).start()
+    Server::builder().set("snowflake_ids.reserve", reserve).start()
 }
 
 /// Marks written since the start, and those of them that a call had to write.

@@ -77,8 +77,7 @@ impl Lives {
     fn begin(builder: Builder) -> Result<Self> {
         let builder =
             builder.faketime().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
-        let server = builder.start()?;
-        let mut client = server.session()?;
+        let (server, mut client) = builder.with_session()?;
         create(&mut client, "orders", "")?;
         client.batch_execute("create table orders (id bigint primary key)")?;
         let mut lives = Self { server, snowflakes: HashSet::new() };
@@ -158,7 +157,7 @@ fn go_through(builder: Builder, mixes: &[Mix]) -> Result<()> {
 }
 
 fn number() -> Builder {
-    Server::builder().small()
+    Server::builder()
 }
 
 fn auto() -> Builder {

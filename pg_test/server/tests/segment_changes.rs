@@ -8,15 +8,14 @@ use snowflake_ids_server_tests::{Server, ids, sql};
 
 /// A session that changes tags, and two that use them.
 fn sessions() -> Result<(Server, Client, [Client; 2])> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let changing = server.session()?;
     let users = [server.connect("postgres")?, server.connect("postgres")?];
     Ok((server, changing, users))
 }
 
 fn assert_unknown(client: &mut Client) -> Result<()> {
-    let error = sql::error(client, "select segment_nextval('t')")?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    let error = sql::fails(client, "select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
     assert!(error.hint().is_some_and(|hint| hint.contains("segment_create")), "{error:?}");
     Ok(())
 }
@@ -84,8 +83,11 @@ fn a_set_value_counts_from_the_commit_on() -> Result<()> {
     assert!(after > 5002 && after < 800_000, "{after} after a rollback");
 
     for below in [0, 17, 5002] {
-        let error = sql::error(&mut changing, &format!("select snowflake_ids.segment_set('t', {below})"))?;
-        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        let error = sql::fails(
+            &mut changing,
+            &format!("select snowflake_ids.segment_set('t', {below})"),
+            &SqlState::INVALID_PARAMETER_VALUE,
+        )?;
         assert!(error.hint().is_some_and(|hint| hint.contains("force")), "{error:?}");
     }
     changing.batch_execute("select snowflake_ids.segment_set('t', 17, force => true)")?;
@@ -114,8 +116,7 @@ fn altered_terms_count_from_the_commit_on() -> Result<()> {
     changing
         .batch_execute(&format!("select snowflake_ids.segment_alter('t', max_value => {})", last + 20))?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [last + 10, last + 20]);
-    let error = sql::error(&mut a, "select segment_nextval('t')")?;
-    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    sql::fails(&mut a, "select segment_nextval('t')", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
     changing.batch_execute("select snowflake_ids.segment_alter('t', max_value => 9223372036854775807)")?;
     assert_eq!(next(&mut a, "t")?, last + 30, "service resumes by itself");
     Ok(())

@@ -25,8 +25,7 @@ fn load(server: &Server, count: usize, time: Duration) -> Result<Vec<i64>> {
 
 #[test]
 fn thirty_two_sessions_meet_no_error_on_a_cold_tag_and_once_it_is_warm_none_waits() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 100")?;
     let mut taken = load(&server, 1, Duration::from_secs(2))?;
 
@@ -49,8 +48,7 @@ fn thirty_two_sessions_meet_no_error_on_a_cold_tag_and_once_it_is_warm_none_wait
 
 #[test]
 fn sessions_that_take_thousands_at_a_time_meet_no_error_either() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 100, max_step => 100000")?;
     let taken = load(&server, 2000, Duration::from_secs(2))?;
     ids::dense(taken)

@@ -20,8 +20,7 @@ fn rounds() -> usize {
 
 /// Segments so small that there is always a refill under way.
 fn server() -> Result<Server> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 20, max_step => 100")?;
     client.batch_execute("create table t (id bigint primary key default segment_nextval('t'))")?;
     Ok(server)
@@ -88,10 +87,7 @@ fn kill_again_and_again(kill: impl Fn(&mut Server) -> Result<()>) -> Result<()> 
 
 #[test]
 fn no_id_comes_twice_when_the_whole_server_is_killed() -> Result<()> {
-    kill_again_and_again(|server| {
-        server.kill9()?;
-        server.start_again()
-    })
+    kill_again_and_again(|server| server.crash())
 }
 
 #[test]
@@ -113,15 +109,14 @@ fn no_id_comes_twice_when_the_worker_is_killed() -> Result<()> {
 #[test]
 fn a_reservation_is_durable_on_a_server_whose_commits_are_not() -> Result<()> {
     let mut server =
-        Server::builder().small().set("synchronous_commit", "off").set("wal_writer_delay", "10s").start()?;
+        Server::builder().set("synchronous_commit", "off").set("wal_writer_delay", "10s").start()?;
     let mut client = server.session()?;
     client.batch_execute("set synchronous_commit = on")?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = Vec::new();
     for _ in 0..3 {
         taken.extend(take(&mut server.connect("postgres")?, "t", 1000)?);
-        server.kill9()?;
-        server.start_again()?;
+        server.crash()?;
     }
     ids::growing(&taken)
 }

@@ -12,7 +12,7 @@ const OID: u32 = 4_000_000_001;
 
 #[test]
 fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = server.connect("postgres")?;
     let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
     if version < 150_000 {
@@ -50,8 +50,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
 /// one of many such drops is as fast.
 #[test]
 fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = auto().with_session()?;
     server.create_database("model")?;
     create(&mut server.connect("model")?, "t", "")?;
     client.batch_execute("set statement_timeout = '1s'")?;

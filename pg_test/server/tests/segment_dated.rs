@@ -13,8 +13,7 @@ const SESSIONS: usize = 8;
 const ZONE: &str = "Asia/Kathmandu";
 
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().faketime().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().faketime().with_session()?;
     create(&mut client, "t", &format!("reset => 'day', time_zone => '{ZONE}', step => 20"))?;
     Ok((server, client))
 }
@@ -93,8 +92,7 @@ fn a_restart_goes_on_within_the_day_and_the_next_day_begins_at_1() -> Result<()>
     }
     // The day changes while the server is down.
     drop(client);
-    server.stop(Shutdown::Fast)?;
-    server.start_again()?;
+    server.restart_by(Shutdown::Fast)?;
     client = server.connect("postgres")?;
     set_clock_to_midnight(&server, &mut client, 1.0, 3600.0)?;
     assert_eq!(key(&mut client)?, (today(&mut client)?, 1));
@@ -162,8 +160,7 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
 /// Clocks that are set back over midnight show it twice. The day begins with the first, as it does in series.
 #[test]
 fn a_day_begins_where_midnight_comes_first() -> Result<()> {
-    let server = Server::builder().small().faketime().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().faketime().with_session()?;
     let days = [
         ("Atlantic/Azores", "day", "2026-10-25 00:00:00+00", "20261024", "20261025"),
         ("America/Havana", "month", "2026-11-01 04:00:00+00", "202610", "202611"),

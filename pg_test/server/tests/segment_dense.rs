@@ -10,8 +10,7 @@ const SESSIONS: usize = 16;
 #[test]
 fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
     const ROUNDS: usize = 100;
-    let server = Server::builder().small().set("synchronous_commit", "off").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("synchronous_commit", "off").with_session()?;
     create(&mut client, "t", "step => 100")?;
     client
         .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
@@ -38,7 +37,7 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
 fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
     const TAGS: usize = 1000;
     const ROUNDS: usize = 15;
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     server.session()?.batch_execute(&format!(
         "select snowflake_ids.segment_create('tag ' || n, step => 20) from generate_series(1, {TAGS}) n"
     ))?;
@@ -70,7 +69,7 @@ fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
 #[test]
 fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<()> {
     const DATABASES: usize = 5;
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     for number in 0..DATABASES {
         let name = format!("db{number}");
         server.create_database(&name)?;
@@ -91,8 +90,7 @@ fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<(
 #[test]
 fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> {
     const INCREMENT: usize = 3;
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     for remainder in 0..INCREMENT {
         let definition = format!("increment => {INCREMENT}, remainder => {remainder}, step => 7, start => 1");
         create(&mut client, &format!("t{remainder}"), &definition)?;

@@ -25,8 +25,7 @@ fn dump_and_restore_as(server: &Server, user: &str, database: &str, options: &[&
 
 #[test]
 fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 50, max_step => 500, description => 'invoices: ''all'' of them'")?;
     create(&mut client, "odd", "increment => 2, remainder => 1, max_value => 9999, start => 101")?;
     create(
@@ -65,8 +64,7 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
 
 #[test]
 fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "")?;
     let before = take(&mut client, "t", 5)?;
     server.create_database("copy")?;
@@ -114,7 +112,7 @@ fn may_take(server: &Server, role: &str) -> Result<bool> {
 
 #[test]
 fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
     let mut client = shop(&server)?;
     let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
     server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
@@ -151,8 +149,7 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
 
 #[test]
 fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "create role alice; create role bob; select snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE')",
@@ -173,11 +170,10 @@ fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
 /// What a standby may not know of is passed over where a standby of that cluster was promoted, and nowhere else.
 #[test]
 fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 10, max_step => 1000")?;
     let last = take(&mut client, "t", 7)?[6];
-    let mut other = Server::builder().small().start()?;
+    let mut other = Server::builder().start()?;
     // It ends with another timeline, as a promotion does.
     other.stop(Shutdown::Fast)?;
     other.set("restore_command", "false")?;
@@ -206,15 +202,14 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
 /// A dump of the schema alone, as frameworks keep it: tags are rows, and not in it. Each way that the error names gives one.
 #[test]
 fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
     shop(&server)?;
     server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
     dump_and_restore_as(&server, "keeper", "shop", &["--schema-only"])?;
     let mut copy = server.connect("copy")?;
     copy.batch_execute("set role keeper")?;
     let insert = "insert into t default values returning id";
-    let error = sql::error(&mut copy, insert)?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    let error = sql::fails(&mut copy, insert, &SqlState::UNDEFINED_OBJECT)?;
     let hint = error.hint().unwrap_or_default();
     ensure!(
         hint.contains("snowflake_ids.segment_create('open')") && hint.contains("segment_auto_create"),
@@ -233,8 +228,7 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
     copy.batch_execute("select snowflake_ids.segment_create('open', start => 10)")?;
     assert_eq!(sql::one::<i64>(&mut copy, insert)?, 10);
     for refused in ["state_reset('2088-01-01')", "clock_accept()", "use_local_registry()"] {
-        let error = sql::error(&mut copy, &format!("select snowflake_ids.{refused}"))?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{refused}: {error:?}");
+        sql::fails(&mut copy, &format!("select snowflake_ids.{refused}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -243,7 +237,7 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
 /// rows.
 #[test]
 fn a_table_that_was_dumped_alone_goes_on() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
     shop.batch_execute(
@@ -258,8 +252,7 @@ fn a_table_that_was_dumped_alone_goes_on() -> Result<()> {
         let mut copy = server.connect("copy")?;
         copy.batch_execute("create extension if not exists snowflake_ids")?;
         dump_and_restore_as(&server, "postgres", "shop", &["--table=t"])?;
-        let error = sql::error(&mut copy, insert)?;
-        assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+        let error = sql::fails(&mut copy, insert, &SqlState::UNDEFINED_OBJECT)?;
         ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.attach")), "{error:?}");
         copy.batch_execute(&format!("select snowflake_ids.{way}")).context(way)?;
         assert_eq!(sql::one::<i64>(&mut copy, insert)?, 42, "{way}");

@@ -23,9 +23,8 @@ fn make_anew(client: &mut Client) -> Result<()> {
 }
 
 fn server(segment_wait_timeout: &str) -> Result<(Server, Client)> {
-    let builder = Server::builder().small().set("snowflake_ids.segment_wait_timeout", segment_wait_timeout);
-    let server = builder.start()?;
-    let mut client = server.session()?;
+    let builder = Server::builder().set("snowflake_ids.segment_wait_timeout", segment_wait_timeout);
+    let (server, mut client) = builder.with_session()?;
     create(&mut client, "t", DEFINITION)?;
     Ok((server, client))
 }
@@ -75,15 +74,17 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     dropper.batch_execute("begin; drop extension snowflake_ids cascade")?;
     let mut client = server.connect("postgres")?;
     client.batch_execute("set statement_timeout = '20s'")?;
-    let error = sql::error(&mut client, "select segment_nextval('t')")?;
-    sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, "no ids for segment tag \"t\" within 500 ms")?;
+    let error = sql::explained(
+        &mut client,
+        "select segment_nextval('t')",
+        &SqlState::INSUFFICIENT_RESOURCES,
+        "no ids for segment tag \"t\" within 500 ms",
+    )?;
     assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
-    let error = sql::error(&mut client, "select segment_currval('t')")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    sql::fails(&mut client, "select segment_currval('t')", &SqlState::INSUFFICIENT_RESOURCES)?;
     // The user's own limit is shorter, and said to be so.
     client.batch_execute("set lock_timeout = '100ms'")?;
-    let error = sql::error(&mut client, "select segment_nextval('t')")?;
-    assert_eq!(error.code(), &SqlState::LOCK_NOT_AVAILABLE, "{error:?}");
+    sql::fails(&mut client, "select segment_nextval('t')", &SqlState::LOCK_NOT_AVAILABLE)?;
     client
         .batch_execute("reset lock_timeout; begin; set local snowflake_ids.segment_wait_timeout = '1min'")?;
     let own: String = sql::one(&mut client, "show lock_timeout")?;

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, ids};
 
 fn sessions() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
+    let server = Server::builder().set("max_prepared_transactions", "2").start()?;
     let client = server.session()?;
     Ok((server, client))
 }
@@ -36,8 +36,7 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
     for crash in [false, true, false] {
         drop(client);
         if crash {
-            server.kill9()?;
-            server.start_again()?;
+            server.crash()?;
         } else {
             server.restart()?;
         }

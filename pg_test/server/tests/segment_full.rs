@@ -14,7 +14,7 @@ const TAGS: usize = 4;
 
 /// A server with so many places.
 fn with_places(places: usize) -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", &places.to_string()).start()?;
+    let server = Server::builder().set("snowflake_ids.max_tags", &places.to_string()).start()?;
     let client = server.session()?;
     Ok((server, client))
 }

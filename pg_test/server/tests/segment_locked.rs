@@ -9,8 +9,7 @@ use std::thread;
 
 /// Two tags in use, with segments of ten ids.
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     for tag in ["t", "other"] {
         create(&mut client, tag, "step => 10, max_step => 10")?;
         assert_eq!(next(&mut client, tag)?, 1);

@@ -47,8 +47,7 @@ fn run(client: &mut Client, work: &[&str]) -> Result<Vec<i64>> {
 #[test]
 fn whatever_is_changed_meanwhile_no_id_comes_twice() -> Result<()> {
     let time = Duration::from_secs(if full() { 20 } else { 3 });
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 20, max_step => 50")?;
     client
         .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;

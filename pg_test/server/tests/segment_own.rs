@@ -7,14 +7,13 @@ use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, ids, sql};
 
 fn sessions() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let (own, other) = (server.session()?, server.connect("postgres")?);
     Ok((server, own, other))
 }
 
 fn assert_unknown(client: &mut Client) -> Result<()> {
-    let error = sql::error(client, "select segment_nextval('t')")?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    sql::fails(client, "select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
     Ok(())
 }
 
@@ -58,7 +57,7 @@ fn a_failed_transaction_is_as_good_as_one_rolled_back() -> Result<()> {
         perform segment_nextval('t');
         raise division_by_zero;
     end $$";
-    assert_eq!(sql::error(&mut own, failing)?.code(), &SqlState::DIVISION_BY_ZERO);
+    sql::fails(&mut own, failing, &SqlState::DIVISION_BY_ZERO)?;
     assert_unknown(&mut own)?;
     assert_unknown(&mut other)
 }
@@ -89,7 +88,7 @@ fn a_savepoint_takes_back_what_was_done_since() -> Result<()> {
 
 #[test]
 fn a_prepared_transaction_keeps_the_tag_and_its_ids() -> Result<()> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
+    let server = Server::builder().set("max_prepared_transactions", "2").start()?;
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     own.batch_execute("begin")?;
     create(&mut own, "t", "")?;

@@ -9,7 +9,7 @@ const ROWS: usize = 50_000;
 
 /// A session whose plans go parallel wherever they may.
 fn session() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = sessions::parallel(&server, ROWS)?;
     Ok((server, client))
 }

@@ -107,7 +107,7 @@ fn under_load(
 }
 
 fn server(definition: &str) -> Result<Server> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     create(&mut server.session()?, "t", definition)?;
     Ok(server)
 }

@@ -13,8 +13,7 @@ fn note(server: &Server) -> PathBuf {
 }
 
 fn server_with(tags: &[&str]) -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     for tag in tags {
         create(&mut client, tag, "")?;
     }
@@ -54,8 +53,7 @@ fn an_old_note_is_worth_nothing() -> Result<()> {
     fs::write(note(&server), &old)?;
     server.start_again()?;
     taken.extend(take(&mut server.session()?, "t", 2_000)?);
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     taken.extend(take(&mut server.session()?, "t", 2_000)?);
     ids::unique(taken)
 }
@@ -70,8 +68,7 @@ fn a_crash_repeats_nothing() -> Result<()> {
         client = server.session()?;
         taken.extend(take(&mut client, "t", 10)?);
         drop(client);
-        server.kill9()?;
-        server.start_again()?;
+        server.crash()?;
         client = server.session()?;
         taken.extend(take(&mut client, "t", 10)?);
     }
@@ -176,16 +173,14 @@ fn a_tag_that_is_created_again_is_not_its_former_self() -> Result<()> {
     create(&mut client, "t", "")?;
     prefetched(&mut client)?;
     drop(client);
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     assert!(next(&mut server.session()?, "t")? > 1_000, "what the former one left over");
     Ok(())
 }
 
 #[test]
 fn a_restart_leaves_no_gap_within_a_day() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "reset => 'year'")?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);

@@ -20,8 +20,7 @@ fn put_back_all_but_the_note(server: &Server, copy: &Server) -> Result<()> {
 }
 
 fn server_with_a_tag() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 100, max_step => 100")?;
     Ok((server, client))
 }

@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
 use snowflake_ids_server_tests::{Builder, Server, ids, wait};
 
 fn sessions(builder: Builder) -> Result<(Server, Client, Client)> {
-    let server = builder.small().start()?;
+    let server = builder.start()?;
     let (own, other) = (server.session()?, server.connect("postgres")?);
     Ok((server, own, other))
 }

@@ -11,10 +11,7 @@ use std::thread;
 /// No process of logical replication's takes one of them.
 fn server(workers: u32) -> Builder {
     let workers = workers.to_string();
-    Server::builder()
-        .small()
-        .set("max_logical_replication_workers", "0")
-        .set("max_worker_processes", &workers)
+    Server::builder().set("max_logical_replication_workers", "0").set("max_worker_processes", &workers)
 }
 
 /// A call that is to fail for want of a worker.
@@ -34,8 +31,7 @@ fn assert_names_max_worker_processes(error: &DbError) {
 fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result<()> {
     // The first has room for the launcher and no more, the second for nothing.
     for workers in [1, 0] {
-        let server = server(workers).start()?;
-        let mut client = server.session()?;
+        let (_server, mut client) = server(workers).with_session()?;
         create(&mut client, "t", "")?;
         assert_names_max_worker_processes(&refused(&mut client)?);
         // What needs no worker works.
@@ -49,8 +45,7 @@ fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result
 
 #[test]
 fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
-    let server = server(2).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = server(2).with_session()?;
     create(&mut client, "t", "")?;
     client.batch_execute("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
     let mut parallel = server.connect("postgres")?;

@@ -126,7 +126,7 @@ fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
 /// A server that can run two refill workers, a database that wants ids, and two whose refill worker never comes to an end with what
 /// a session asked it for.
 fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
-    let builder = Server::builder().small().set("max_logical_replication_workers", "0");
+    let builder = Server::builder().set("max_logical_replication_workers", "0");
     let server = builder.set("max_worker_processes", "3").start()?;
     let mut sound = server.session()?;
     create(&mut sound, "t", ONE_BY_ONE)?;
@@ -185,7 +185,7 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
 /// It says so, and not that the disk is slow.
 #[test]
 fn the_error_says_that_no_worker_could_connect() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = database(&server, "d")?;
     create(&mut client, "t", "")?;
     let oid: u32 = sql::one(&mut client, "select oid from pg_database where datname = current_database()")?;

@@ -11,8 +11,7 @@ use std::thread;
 
 /// A server with a tag, and a session whose calls wait 700 ms at most. Those of other sessions wait for as long as it takes.
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "good", "step => 10, max_step => 10")?;
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
     Ok((server, client))
@@ -23,8 +22,8 @@ fn assert_served(server: &Server) -> Result<()> {
 }
 
 fn refusal(client: &mut Client, tag: &str) -> Result<postgres::error::DbError> {
-    let error = sql::error(client, &format!("select segment_nextval('{tag}')"))?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    let error =
+        sql::fails(client, &format!("select segment_nextval('{tag}')"), &SqlState::INSUFFICIENT_RESOURCES)?;
     Ok(error)
 }
 
@@ -123,12 +122,14 @@ fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends() -> Result
 
 #[test]
 fn tags_that_do_not_exist_take_no_place_from_those_that_do() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", "4").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.max_tags", "4").with_session()?;
     create(&mut client, "good", "")?;
     for number in 0..20 {
-        let error = sql::error(&mut client, &format!("select segment_nextval('unknown {number}')"))?;
-        assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+        sql::fails(
+            &mut client,
+            &format!("select segment_nextval('unknown {number}')"),
+            &SqlState::UNDEFINED_OBJECT,
+        )?;
     }
     assert_eq!(next(&mut client, "good")?, 1);
     Ok(())

@@ -16,8 +16,7 @@ const TRIALS: usize = 20;
 
 /// A server with tags of which some are in use: t0 to t4 of t0 to t9.
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", PLACES).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.max_tags", PLACES).with_session()?;
     for number in 0..10 {
         create(&mut client, &format!("t{number}"), "step => 10")?;
     }
@@ -128,15 +127,14 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     // One more waits as they do.
     let mut another = creating(&server)?;
     another.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
-    let error = sql::error(&mut another, "select segment_nextval('new one')")?;
-    sql::explains(
-        &error,
+    sql::explained(
+        &mut another,
+        "select segment_nextval('new one')",
         &SqlState::INSUFFICIENT_RESOURCES,
         "no ids for segment tag \"new one\" within 300 ms",
     )?;
     // What is known not to be there is not looked for.
-    let error = sql::error(&mut client, "select segment_nextval('unknown')")?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    sql::fails(&mut client, "select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
     // Tags that are there have all the places.
     for number in 0..7 {
         assert_eq!(next(&mut in_a, &format!("a{number}"))?, 1);

@@ -11,7 +11,7 @@ const CALL: &str = "select segment_nextval('t')";
 
 /// A server with a tag whose row is locked, so that every call for it waits for longer than any test, and the session that locks it.
 fn locked() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.segment_wait_timeout", "1h").start()?;
+    let server = Server::builder().set("snowflake_ids.segment_wait_timeout", "1h").start()?;
     create(&mut server.session()?, "t", "")?;
     let locker = server.locker("postgres", "t")?;
     Ok((server, locker))
@@ -85,7 +85,7 @@ fn calls_that_fail_are_counted() -> Result<()> {
     let before: i64 = sql::one(&mut client, failed)?;
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '100ms'")?;
     for _ in 0..2 {
-        assert_eq!(sql::error(&mut client, CALL)?.code(), &SqlState::INSUFFICIENT_RESOURCES);
+        sql::fails(&mut client, CALL, &SqlState::INSUFFICIENT_RESOURCES)?;
     }
     assert_eq!(sql::one::<i64>(&mut client, failed)?, before + 2);
     drop(locker);

@@ -5,7 +5,7 @@ use snowflake_ids_server_tests::segments::{LAUNCHER, WORKER, create, next, proce
 use snowflake_ids_server_tests::{Server, sql, wait};
 
 fn server() -> Result<Server> {
-    Server::builder().small().start()
+    Server::builder().start()
 }
 
 #[test]

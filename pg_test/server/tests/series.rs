@@ -18,8 +18,7 @@ const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.ser
     where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
 
 fn server() -> Result<Server> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "select snowflake_ids.series_create('invoices');
          create table invoice (tenant bigint, number bigint);
@@ -109,8 +108,7 @@ fn a_dump_has_the_counters() -> Result<()> {
 
 #[test]
 fn a_prepared_transaction_keeps_its_number() -> Result<()> {
-    let mut server = Server::builder().small().set("max_prepared_transactions", "5").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().set("max_prepared_transactions", "5").with_session()?;
     client.batch_execute("select snowflake_ids.series_create('invoices')")?;
     for (key, name) in [(1, "one"), (2, "two")] {
         client.batch_execute(&format!(
@@ -118,8 +116,7 @@ fn a_prepared_transaction_keeps_its_number() -> Result<()> {
         ))?;
     }
     // Others wait for it, also after a crash.
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     let mut client = server.session()?;
     let refused = client.batch_execute("set lock_timeout = '10ms'; select series_nextval('invoices', 1)");
     ensure!(refused.is_err(), "did not wait");

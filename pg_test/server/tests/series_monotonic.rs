@@ -111,8 +111,7 @@ impl Seen {
 /// A tenth of the keys has room.
 #[test]
 fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
-    let server =
-        server(Server::builder().small().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
+    let server = server(Server::builder().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
     let mut seen = Seen::default();
     seen.add(load(sessions(&server)?, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
     // One bucket for all.
@@ -121,7 +120,7 @@ fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
 
 #[test]
 fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
-    let mut server = server(Server::builder().small(), ", sections => 3, step => 50, max_step => 500")?;
+    let mut server = server(Server::builder(), ", sections => 3, step => 50, max_step => 500")?;
     let mut seen = Seen::default();
     for round in 0..if full() { 20 } else { 4 } {
         let calls = load(sessions(&server)?, 40, |calls| {
@@ -137,7 +136,7 @@ fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
 /// However many keys share it: a write for each step that the highest key comes on.
 #[test]
 fn a_section_takes_one_write_for_each_step() -> Result<()> {
-    let server = server(Server::builder().small(), ", sections => 1, step => 100, max_step => 100")?;
+    let server = server(Server::builder(), ", sections => 1, step => 100, max_step => 100")?;
     let mut client = server.session()?;
     let refills = "select refills from snowflake_ids.segment_status where tag = 'chat section 1 of 1'";
     for round in 1..=50 {
@@ -156,13 +155,12 @@ fn a_section_takes_one_write_for_each_step() -> Result<()> {
 
 #[test]
 fn a_thousand_sections_go_on_after_a_restart() -> Result<()> {
-    let builder = Server::builder().small().set("snowflake_ids.max_tags", "1100");
+    let builder = Server::builder().set("snowflake_ids.max_tags", "1100");
     let mut server = server(builder, ", sections => 1000")?;
     let (mut seen, keys) = (Seen::default(), "generate_series(1, 10000)");
     for how in [Shutdown::Fast, Shutdown::Immediate] {
         seen.add(vec![call(&mut server.session()?, keys)?])?;
-        server.stop(how)?;
-        server.start_again()?;
+        server.restart_by(how)?;
     }
     seen.add(vec![call(&mut server.session()?, keys)?])
 }
@@ -194,23 +192,24 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
     }
 
     // What its sections reserve is the registry's to say.
-    let error =
-        sql::error(&mut clients[0], "select snowflake_ids.series_alter('chat', max_value => 1000000)")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    sql::fails(
+        &mut clients[0],
+        "select snowflake_ids.series_alter('chat', max_value => 1000000)",
+        sql::NOT_IN_STATE,
+    )?;
 
     // With another number of sections keys are in others: it has no tags there.
     let mut client = cluster.nodes[0].connect("postgres")?;
     client
         .batch_execute("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
-    let error = sql::error(&mut client, "select series_nextval('other', 1)")?;
-    ensure!(error.code() == &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    let error = sql::fails(&mut client, "select series_nextval('other', 1)", &SqlState::UNDEFINED_OBJECT)?;
     ensure!(error.detail().is_some_and(|detail| detail.contains("central")), "{error:?}");
     Ok(())
 }
 
 #[test]
 fn a_promoted_standby_goes_on_above() -> Result<()> {
-    let mut primary = server(Server::builder().small(), ", sections => 2, step => 10")?;
+    let mut primary = server(Server::builder(), ", sections => 2, step => 10")?;
     let mut client = primary.session()?;
     let mut seen = Seen::default();
     seen.add(vec![call(&mut client, "generate_series(1, 20)")?])?;
@@ -220,8 +219,7 @@ fn a_promoted_standby_goes_on_above() -> Result<()> {
     }
     standby.catch_up(&primary)?;
     let mut client = standby.connect("postgres")?;
-    let error = sql::error(&mut client, "select series_nextval('chat', 1)")?;
-    ensure!(error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    sql::fails(&mut client, "select series_nextval('chat', 1)", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
     primary.stop(Shutdown::Immediate)?;
     standby.promote()?;
     seen.add(vec![call(&mut client, "generate_series(1, 30)")?])
@@ -229,8 +227,7 @@ fn a_promoted_standby_goes_on_above() -> Result<()> {
 
 #[test]
 fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     let mut seen = Seen::default();
     client.batch_execute("begin")?;
     create(&mut client, ", sections => 2")?;
@@ -277,7 +274,7 @@ fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped
 
 #[test]
 fn a_key_that_is_set_goes_on_above_for_all_sessions() -> Result<()> {
-    let server = server(Server::builder().small(), ", sections => 1, step => 100, max_step => 100")?;
+    let server = server(Server::builder(), ", sections => 1, step => 100, max_step => 100")?;
     let (mut client, mut other) = (server.session()?, server.session()?);
     let mut seen = Seen::default();
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?])?;
@@ -305,14 +302,17 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions() -> Result<()> {
     client.batch_execute("commit")?;
     seen.add(vec![call(&mut other, "generate_series(1, 2)")?])?;
 
-    let error = sql::error(&mut client, "select snowflake_ids.series_set('chat', 1, 5, true)")?;
-    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    sql::fails(
+        &mut client,
+        "select snowflake_ids.series_set('chat', 1, 5, true)",
+        &SqlState::FEATURE_NOT_SUPPORTED,
+    )?;
     Ok(())
 }
 
 #[test]
 fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
-    let builder = Server::builder().small().set("snowflake_ids.segment_wait_timeout", "1h");
+    let builder = Server::builder().set("snowflake_ids.segment_wait_timeout", "1h");
     let server = server(builder, ", sections => 1")?;
     let mut locker = server.locker("postgres", "chat section 1 of 1")?;
     let mut clients = server.sessions("postgres", 2)?;
@@ -336,8 +336,7 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
 
 #[test]
 fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     client.batch_execute(
         "select snowflake_ids.series_create('messages', kind => 'monotonic', key_type => 'uuid', format => 'M-{n:5}');
          create table message (conversation uuid, number bigint, place serial);
@@ -376,8 +375,7 @@ fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
 
 #[test]
 fn what_cannot_be_is_refused() -> Result<()> {
-    let server =
-        server(Server::builder().small(), ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
+    let server = server(Server::builder(), ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
     let mut client = server.session()?;
     client.batch_execute("create role plain login; grant usage on schema snowflake_ids to plain")?;
     for number in 1..=3 {
@@ -429,9 +427,8 @@ fn what_cannot_be_is_refused() -> Result<()> {
 
 #[test]
 fn without_memory_there_are_no_numbers() -> Result<()> {
-    let server = server(Server::builder().small().set("snowflake_ids.series_memory", "0"), "")?;
-    let error = sql::error(&mut server.session()?, "select series_nextval('chat', 1)")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let server = server(Server::builder().set("snowflake_ids.series_memory", "0"), "")?;
+    let error = sql::fails(&mut server.session()?, "select series_nextval('chat', 1)", sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.series_memory")), "{error:?}");
     Ok(())
 }
@@ -439,7 +436,7 @@ fn without_memory_there_are_no_numbers() -> Result<()> {
 /// Other sections come to where some have gone, and those go on.
 #[test]
 fn places_of_sections_change_hands() -> Result<()> {
-    let builder = Server::builder().small().set("snowflake_ids.max_tags", "12");
+    let builder = Server::builder().set("snowflake_ids.max_tags", "12");
     let server = server(builder, ", sections => 4, step => 20, max_step => 20")?;
     let mut client = server.session()?;
     let mut seen = Seen::default();

@@ -26,8 +26,7 @@ fn create_tables(client: &mut Client) -> Result<()> {
 /// Each generator's rows go into its own partition, whoever fills it beside others.
 #[test]
 fn each_shards_ids_go_into_its_partition() -> Result<()> {
-    let server = Server::builder().small().set("max_connections", "40").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("max_connections", "40").with_session()?;
     create_tables(&mut client)?;
     for shard in 0..SHARDS {
         client.batch_execute(&format!(
@@ -51,8 +50,7 @@ fn each_shards_ids_go_into_its_partition() -> Result<()> {
 /// What a session holds when the setting changes is not handed out unless it fits.
 #[test]
 fn a_change_of_the_setting_counts_at_once() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.shard", "3/16").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.shard", "3/16").with_session()?;
     create_tables(&mut client)?;
     client.batch_execute(
         "select snowflake_ids.generator_create('follows');
@@ -97,8 +95,7 @@ fn a_change_of_the_setting_counts_at_once() -> Result<()> {
 /// A tick of the layout holds fewer ids than there are shards: no generator of it can follow.
 #[test]
 fn a_setting_that_a_layout_has_no_room_for_is_refused_by_its_generators() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.shard", "1/1024").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.shard", "1/1024").with_session()?;
     client.batch_execute(
         "create extension if not exists snowflake_ids;
          select snowflake_ids.generator_create('web', 'javascript');

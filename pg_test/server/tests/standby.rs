@@ -6,14 +6,13 @@ use snowflake_ids_server_tests::{Server, ids, sql};
 
 #[test]
 fn a_standby_generates_from_its_promotion_on_and_decodes_always() -> Result<()> {
-    let primary = Server::builder().small().set("snowflake_ids.worker_id", "6").start()?;
+    let primary = Server::builder().set("snowflake_ids.worker_id", "6").start()?;
     let mut taken: Vec<i64> = sql::column(&mut primary.session()?, "select snowflake_nextvals(1000)")?;
     let standby = primary.standby()?;
     let mut client = standby.connect("postgres")?;
 
     for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+        let error = sql::fails(&mut client, call, &SqlState::READ_ONLY_SQL_TRANSACTION)?;
         assert!(error.message().contains("during recovery"), "{error:?}");
     }
     let decode = format!("select snowflake_worker_id({})", taken[0]);
@@ -33,7 +32,7 @@ fn a_standby_generates_from_its_promotion_on_and_decodes_always() -> Result<()> 
 #[test]
 fn a_standby_tells_the_timeline_that_it_follows() -> Result<()> {
     const TIMELINE: &str = "select snowflake_ids_internal.registry_timeline()";
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     assert_eq!(sql::one::<i64>(&mut primary.session()?, TIMELINE)?, 1);
     let standby = primary.standby()?;
     let mut client = standby.connect("postgres")?;

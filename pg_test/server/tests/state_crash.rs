@@ -16,7 +16,7 @@ fn rounds() -> usize {
 
 /// 16 ids a tick: under load they run ahead of the clock, so that time alone does not keep new ids apart from old.
 fn builder(reserve: &str) -> Builder {
-    let builder = Server::builder().small().set("snowflake_ids.layout", "41/5/5/4");
+    let builder = Server::builder().set("snowflake_ids.layout", "41/5/5/4");
     builder.set("snowflake_ids.max_drift", "1h").set("snowflake_ids.reserve", reserve)
 }
 
@@ -49,27 +49,18 @@ fn crash_again_and_again(
 
 #[test]
 fn the_whole_server_killed_costs_at_most_the_reserve() -> Result<()> {
-    crash_again_and_again(&mut builder("3s").start()?, 3.0, |server| {
-        server.kill9()?;
-        server.start_again()
-    })
+    crash_again_and_again(&mut builder("3s").start()?, 3.0, |server| server.crash())
 }
 
 /// The mark moves ten times a second, so that kills meet it while it moves.
 #[test]
 fn the_server_killed_while_the_mark_moves_repeats_nothing() -> Result<()> {
-    crash_again_and_again(&mut builder("100ms").start()?, 0.1, |server| {
-        server.kill9()?;
-        server.start_again()
-    })
+    crash_again_and_again(&mut builder("100ms").start()?, 0.1, |server| server.crash())
 }
 
 #[test]
 fn an_immediate_stop_costs_at_most_the_reserve() -> Result<()> {
-    crash_again_and_again(&mut builder("1s").start()?, 1.0, |server| {
-        server.stop(Shutdown::Immediate)?;
-        server.start_again()
-    })
+    crash_again_and_again(&mut builder("1s").start()?, 1.0, |server| server.restart_by(Shutdown::Immediate))
 }
 
 /// The server restarts all its processes and its shared memory by itself.

@@ -13,7 +13,7 @@ const MISSING: &str = "the state file of snowflake_ids is missing";
 const FUNCTIONS: [&str; 4] = ["state_reset()", "state_adopt()", "clock_accept()", "worker_release(1)"];
 
 fn server() -> Result<Server> {
-    Server::builder().small().set("snowflake_ids.reserve", "1s").start()
+    Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
 /// A server that has issued ids is stopped and started again, with `harm` done to its state file in between: it
@@ -30,8 +30,7 @@ fn stops_until_reset(
     server.start_again()?;
     let mut client = server.session()?;
     for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
-        let error = sql::error(&mut client, call)?;
-        sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
+        let error = sql::explained(&mut client, call, &SqlState::DATA_CORRUPTED, message)?;
         assert!(error.hint().is_some_and(|hint| hint.contains("state_reset")), "{error:?}");
     }
     assert_eq!(status::<String>(&mut client, "state")?, message);
@@ -108,8 +107,7 @@ fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
 /// After an upgrade the server goes on as before, under the worker id that it had leased.
 #[test]
 fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
-    let mut server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;
     let mut taken = take(&mut client, 100)?;
     let leased: i32 = status(&mut client, "worker_id")?;
     server.stop(Shutdown::Fast)?;
@@ -139,7 +137,7 @@ fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     let administration = functions.map(|function| format!("select snowflake_ids.{function}"));
     for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
         let error = sql::error(&mut client, &call)?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NEWER).context(call)?;
+        sql::explains(&error, sql::NOT_IN_STATE, NEWER).context(call)?;
         assert!(error.detail().is_some_and(|detail| detail.contains("form 4")), "{error:?}");
         let hint = error.hint().unwrap_or_default();
         assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
@@ -172,8 +170,7 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
 /// What is known and can be trusted stays known: a reset is no way to issue ids again.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
-    let mut server =
-        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
+    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut taken = take(&mut server.session()?, 100)?;
     server.stop(Shutdown::Fast)?;
     server.set_clock("-20m")?;
@@ -212,7 +209,7 @@ fn a_reset_far_ahead_of_the_clock_is_said_and_can_be_taken_back() -> Result<()> 
     wait::until_true("the warning of the ten years", || Ok(server.logged(SAID) == 1))?;
     let error = refused(&mut client)?;
     let message = "the clock is behind the ids already issued";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    sql::explains(&error, sql::NOT_IN_STATE, message)?;
 
     client.batch_execute("select snowflake_ids.state_reset(now())")?;
     let id = next(&mut client)?;
@@ -231,7 +228,7 @@ fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     let mut client = server.session()?;
     let message = "the state file of snowflake_ids was written for another layout";
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    sql::explains(&error, sql::NOT_IN_STATE, message)?;
     let detail = error.detail().unwrap_or_default();
     assert!(detail.contains("2010-11-04") && detail.contains("2020-01-01"), "which layouts? {error:?}");
 
@@ -273,10 +270,12 @@ fn only_its_owner_can_read_the_file_and_only_the_extensions_may_act_on_it() -> R
     assert_eq!(fs::metadata(server.state_file())?.permissions().mode() & 0o777, 0o600);
     client.batch_execute("create role app; set role app")?;
     for function in FUNCTIONS {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{function}"))?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{function}: {error:?}");
+        sql::fails(
+            &mut client,
+            &format!("select snowflake_ids.{function}"),
+            &SqlState::INSUFFICIENT_PRIVILEGE,
+        )?;
     }
-    let error = sql::error(&mut client, "select * from snowflake_ids.worker_lease")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    sql::fails(&mut client, "select * from snowflake_ids.worker_lease", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     Ok(())
 }

@@ -17,7 +17,7 @@ const DAMAGED: &str = "the state file of snowflake_ids is damaged";
 const MISSING: &str = "the state file of snowflake_ids is missing";
 
 fn server() -> Result<Server> {
-    Server::builder().small().set("snowflake_ids.reserve", "1s").start()
+    Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
 /// Takes ids until one is refused, within the time that is reserved at most.

@@ -27,8 +27,7 @@ fn is_refused(client: &mut Client, query: &str, length: usize) -> Result<()> {
 
 #[test]
 fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     let started = sql::one::<String>(&mut client, "select pg_postmaster_start_time()::text")?;
     is_refused(&mut client, &format!("select snowflake_encode(1, repeat('x', {LONGEST}))"), LONGEST)?;
     // Compressed it takes a few pages, and it is not taken apart.
@@ -43,14 +42,15 @@ fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
 
 #[test]
 fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().with_session()?;
     for setting in ["layout", "worker_id"] {
         let length = 1_025;
         let value = "x".repeat(length);
-        let error =
-            sql::error(&mut client, &format!("alter system set snowflake_ids.{setting} = '{value}'"))?;
-        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        let error = sql::fails(
+            &mut client,
+            &format!("alter system set snowflake_ids.{setting} = '{value}'"),
+            &SqlState::INVALID_PARAMETER_VALUE,
+        )?;
         assert!(error.detail().is_some_and(|detail| detail.contains("1025 bytes")), "{error:?}");
     }
     // Without the library loaded at server start any user may set it, to any length.
@@ -59,8 +59,7 @@ fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
     let mut client = server.session()?;
     client
         .batch_execute("select set_config('snowflake_ids.layout', repeat('x', 50000000), false) is null")?;
-    let error = sql::error(&mut client, "select snowflake_worker_id(1)")?;
-    assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+    let error = sql::fails(&mut client, "select snowflake_worker_id(1)", &SqlState::INVALID_PARAMETER_VALUE)?;
     assert!(error.message().len() < 1_000, "a message of {} bytes", error.message().len());
     Ok(())
 }

@@ -20,7 +20,7 @@ fn server() -> Result<Server> {
 }
 
 fn builder() -> Builder {
-    Server::builder().small().set("snowflake_ids.worker_id", "auto")
+    Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
 /// A database with this version of the extension.
@@ -186,8 +186,7 @@ fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> R
         )?;
         ensure!(sql::one::<i64>(&mut client, "select nextval('own')")? == 1, "{version}");
         client.batch_execute("set role tenant")?;
-        let error = sql::error(&mut client, "alter sequence first restart")?;
-        ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{version}: {error:?}");
+        sql::fails(&mut client, "alter sequence first restart", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -195,8 +194,7 @@ fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> R
 /// The comparison itself: whatever an upgrade script may have left out shows.
 #[test]
 fn each_change_of_an_object_is_a_difference() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     let fresh = catalog::objects(&mut client)?;
     let changes = [
         "comment on function snowflake_nextval() is 'other'",

@@ -3,7 +3,6 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes};
 use snowflake_ids_server_tests::installation::{Installation, Version, last_release};
 use snowflake_ids_server_tests::load::{Load, Taken};
@@ -140,8 +139,7 @@ fn served(registry: &mut Client, node: &Member) -> Result<(i64, Option<String>)>
 
 /// Handing tags over takes the same version: a server that joins is told so, in either direction.
 fn ensure_refused(node: &Member) -> Result<()> {
-    let error = sql::error(&mut node.server.connect("postgres")?, JOIN)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = sql::fails(&mut node.server.connect("postgres")?, JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().ends_with("it has another version of the extension"), "{error:?}");
     ensure!(error.hint().is_some_and(|hint| hint.starts_with("Install the same version")), "{error:?}");
     Ok(())

@@ -27,8 +27,7 @@ const LOADS: [(&str, bool); 6] = [
 /// A server on the last release, with all that ids are taken from.
 fn old() -> Result<(Installation, Server)> {
     let installation = Installation::with(&last_release()?)?;
-    let server = auto().installation(&installation).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = auto().installation(&installation).with_session()?;
     upgrades::create(&mut client)?;
     client.batch_execute(
         "select snowflake_ids.segment_create('busy', step => 100);
@@ -208,8 +207,7 @@ fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()>
         assert_eq!(written_by(&server)?.0, release);
         return ensure_files_were_read(&server);
     }
-    let error = sql::error(&mut client, SOURCES[0].call)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = sql::fails(&mut client, SOURCES[0].call, sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains(env!("CARGO_PKG_VERSION"))), "{error:?}");
     installation.put(&Version::Present)?;
     server.restart()?;

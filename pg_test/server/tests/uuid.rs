@@ -53,12 +53,11 @@ fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
 
 #[test]
 fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     server.session()?;
     let (mut uuids, mut positions) = taken(&server)?;
     let last = uuids.iter().copied().max();
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     let (after, positions_after) = taken(&server)?;
     assert!(after.iter().copied().min() > last, "after a crash UUIDs go on above those before it");
     uuids.extend(after);
@@ -72,7 +71,7 @@ fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice() -> Result<()> {
 /// keeps their UUIDs apart.
 #[test]
 fn each_session_fills_uuids_up_by_itself() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     server.session()?;
     let mut clients = server.sessions("postgres", SESSIONS)?;
     let firsts = clients
@@ -86,7 +85,7 @@ fn each_session_fills_uuids_up_by_itself() -> Result<()> {
 #[test]
 fn parallel_workers_make_uuids_and_none_twice() -> Result<()> {
     const ROWS: i64 = 50_000;
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = sessions::parallel(&server, ROWS)?;
     client.batch_execute(
         "create table ids as select a, snowflake_uuid() as id, snowflake_uuid_text() as said from t",
@@ -103,13 +102,13 @@ fn parallel_workers_make_uuids_and_none_twice() -> Result<()> {
 
 #[test]
 fn a_standby_reads_uuids_and_makes_none() -> Result<()> {
-    let primary = Server::builder().small().set("snowflake_ids.worker_id", "6").start()?;
+    let primary = Server::builder().set("snowflake_ids.worker_id", "6").start()?;
     let before = uuid(&mut primary.session()?, "snowflake_uuid()")?;
     let standby = primary.standby()?;
     let mut client = standby.connect("postgres")?;
     for function in ["snowflake_uuid", "snowflake_uuid_text"] {
-        let error = sql::error(&mut client, &format!("select {function}()"))?;
-        assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+        let error =
+            sql::fails(&mut client, &format!("select {function}()"), &SqlState::READ_ONLY_SQL_TRANSACTION)?;
         assert_eq!(error.message(), format!("cannot execute {function}() during recovery"));
     }
     let worker = format!("select snowflake_worker_id('{before:032x}'::uuid)");
@@ -121,11 +120,10 @@ fn a_standby_reads_uuids_and_makes_none() -> Result<()> {
 
 #[test]
 fn without_preload_uuids_are_read() -> Result<()> {
-    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) =
+        Server::builder().without_preload().without("snowflake_ids.worker_id").with_session()?;
     for function in ["snowflake_uuid", "snowflake_uuid_text"] {
-        let error = sql::error(&mut client, &format!("select {function}()"))?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+        let error = sql::fails(&mut client, &format!("select {function}()"), sql::NOT_IN_STATE)?;
         assert!(
             error.detail().is_some_and(|detail| detail.starts_with(&format!("{function}() needs"))),
             "{error:?}"
@@ -142,8 +140,8 @@ fn without_preload_uuids_are_read() -> Result<()> {
 fn two_servers_make_no_uuid_twice() -> Result<()> {
     let mut uuids = HashSet::new();
     for worker in ["3", "4"] {
-        let server = Server::builder().small().set("snowflake_ids.worker_id", worker).start()?;
-        let mut client = server.session()?;
+        let (_server, mut client) =
+            Server::builder().set("snowflake_ids.worker_id", worker).with_session()?;
         let ids = sql::column::<String>(
             &mut client,
             "select snowflake_uuid()::text from generate_series(1, 20000)",

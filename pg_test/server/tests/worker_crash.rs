@@ -81,8 +81,7 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
 /// What operators may call, all of it, again and again, under load.
 #[test]
 fn operators_at_work_under_load_repeat_nothing() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     wait_for_id(&mut client)?;
     let load = server.load(4)?;
     for _ in 0..rounds() {

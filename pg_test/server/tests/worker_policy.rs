@@ -1,7 +1,6 @@
 //! Which worker id a server gets: policies, ids that are used up, ids that are given back.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time, worker};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql};
@@ -21,8 +20,7 @@ fn narrow(bits: u32) -> Builder {
 
 /// A server that leases its id from a registry filled by `fill`.
 fn on_registry(builder: Builder, fill: &str) -> Result<Server> {
-    let mut server = builder.set("snowflake_ids.worker_id", "0").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = builder.set("snowflake_ids.worker_id", "0").with_session()?;
     for worker in fill.split_whitespace() {
         lease_to_another(&mut client, worker.parse()?, "-1min", "1h")?;
     }
@@ -35,7 +33,7 @@ fn on_registry(builder: Builder, fill: &str) -> Result<Server> {
 fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let error = refused(&mut server.session()?)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NONE_FREE)?;
     let detail = error.detail().unwrap_or_default();
     for holder in ["elsewhere0", "elsewhere1"] {
         assert!(detail.contains(holder), "{error:?}");
@@ -52,7 +50,7 @@ fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let mut client = server.session()?;
     client.batch_execute("create role app; set role app")?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NONE_FREE)?;
     let detail = error.detail().unwrap_or_default();
     assert!(
         detail.contains("2 worker ids") && !detail.contains("elsewhere") && !detail.contains("600"),
@@ -115,8 +113,7 @@ fn a_clock_far_ahead_frees_no_id() -> Result<()> {
 
 #[test]
 fn an_own_id_given_up_under_load_repeats_nothing() -> Result<()> {
-    let server = narrow(1).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = narrow(1).with_session()?;
     next(&mut client)?;
     let load = server.load(4)?;
     for _ in 0..3 {
@@ -131,8 +128,7 @@ fn an_own_id_given_up_under_load_repeats_nothing() -> Result<()> {
 
 #[test]
 fn to_release_what_is_not_held_is_an_error() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().with_session()?;
     next(&mut client)?;
     for worker in ["-1", "32", "100000"] {
         let error = sql::error(&mut client, &format!("select snowflake_ids.worker_release({worker})"))?;
@@ -153,7 +149,7 @@ fn a_disposable_id_is_never_used_again() -> Result<()> {
     }
     assert_eq!(workers.len(), 4, "{workers:?}");
     let error = refused(&mut server.session()?)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NONE_FREE)?;
     ids::unique(taken)
 }
 

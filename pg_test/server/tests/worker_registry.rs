@@ -1,7 +1,6 @@
 //! A server that leases worker ids to others, and its own from the same table: locked, dropped, changed by hand.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, serving, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
@@ -13,8 +12,7 @@ const TIMEOUT: Duration = wait::LONG;
 
 #[test]
 fn the_extension_can_be_created_again_and_ids_go_on() -> Result<()> {
-    let mut server = auto().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = auto().with_session()?;
     let mut taken = take(&mut client, 100)?;
     client.batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
     taken.extend(take(&mut client, 100)?);
@@ -78,7 +76,7 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     })?;
     server.set_clock("+21m")?;
     let error = refused(&mut client)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     assert!(error.detail().is_some() && error.hint().is_some(), "{error:?}");
     client.batch_execute("rollback prepared 'lock'")?;
     taken.push(wait_for_id(&mut client)?);
@@ -137,14 +135,13 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
 /// A server behind what others have issued would issue ids that look older than theirs.
 #[test]
 fn a_clock_behind_the_other_holders_gets_no_lease() -> Result<()> {
-    let mut server = auto().set("snowflake_ids.worker_id", "1").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = auto().set("snowflake_ids.worker_id", "1").with_session()?;
     lease_to_another(&mut client, 7, "10min", "1h")?;
     server.set("snowflake_ids.worker_id", "auto")?;
     server.restart()?;
     let mut client = server.session()?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
     let said = format!("{error:?}");
     assert!(said.contains("clock") && said.contains("snowflake_ids.max_clock_skew"), "{said}");
     client.batch_execute(

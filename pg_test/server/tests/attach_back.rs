@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, programs, sql};
+use snowflake_ids_server_tests::{Server, cases, programs, sql};
 
 /// Columns of all kinds, each of a table of its own.
 const SCHEMA: &str = "
@@ -64,10 +64,10 @@ fn schema(server: &Server) -> Result<Vec<String>> {
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 
-fn check(again: bool) -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn check(server: &Server, again: bool) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(SCHEMA)?;
-    let before = schema(&server)?;
+    let before = schema(server)?;
     for table in COLUMNS {
         let attach = format!("select snowflake_ids.attach('{table}', 'id', 'segment')");
         client.batch_execute(&attach).with_context(|| table.to_owned())?;
@@ -80,7 +80,7 @@ fn check(again: bool) -> Result<()> {
         let id: i64 = sql::one(&mut client, insert).with_context(|| format!("a row of {table}"))?;
         assert!(id > 0, "{table}: {id}");
     }
-    assert_ne!(schema(&server)?, before);
+    assert_ne!(schema(server)?, before);
     for table in COLUMNS {
         match client.batch_execute(&format!("select snowflake_ids.detach('{table}', 'id')")) {
             Ok(()) => {}
@@ -99,7 +99,7 @@ fn check(again: bool) -> Result<()> {
             }
         }
     }
-    let after = schema(&server)?;
+    let after = schema(server)?;
     let lost: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
     let new: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
     assert!(lost.is_empty() && new.is_empty(), "lost: {lost:#?}\nnew: {new:#?}");
@@ -112,20 +112,17 @@ fn check(again: bool) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_schema_is_what_it_was() -> Result<()> {
-    check(false)
+fn a_schema_is_what_it_was(server: &mut Server) -> Result<()> {
+    check(server, false)
 }
 
-#[test]
-fn a_schema_that_was_attached_twice_is_what_it_was() -> Result<()> {
-    check(true)
+fn a_schema_that_was_attached_twice_is_what_it_was(server: &mut Server) -> Result<()> {
+    check(server, true)
 }
 
 /// A test database, of a dump of the schema alone, after what the documents say to do in it.
-#[test]
-fn a_schema_alone_is_attached_again() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create table serials (id bigserial primary key, note text); create table \"it's\" (id bigint generated always as identity);
          create table plain (id bigint primary key);
@@ -166,9 +163,8 @@ fn a_schema_alone_is_attached_again() -> Result<()> {
 }
 
 /// `currval` of the sequence of a domain's column gives the id of the row.
-#[test]
-fn a_column_of_a_domain_is_attached() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn a_column_of_a_domain_is_attached(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create domain wide as bigint not null; create domain narrow as integer; create domain text_id as text;
          create table t (id wide primary key, other text_id); create sequence s owned by t.id; alter table t alter id set default nextval('s');
@@ -201,4 +197,14 @@ fn a_column_of_a_domain_is_attached() -> Result<()> {
         "column \"other\" of relation \"public.t\" must be bigint",
     )?;
     Ok(())
+}
+
+#[test]
+fn detach_takes_back_what_attach_changed() -> Result<()> {
+    Server::builder().cases(cases![
+        a_schema_is_what_it_was,
+        a_schema_that_was_attached_twice_is_what_it_was,
+        a_schema_alone_is_attached_again,
+        a_column_of_a_domain_is_attached
+    ])
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql, wait};
 use std::thread;
 
 /// Code that is run by every role that can be made to: it notes whose rights it has, under `what`, and grabs what it can. The
@@ -161,9 +161,9 @@ const CALLS: &[&str] = &[
     "detach('hostile.t', 'id', kind => 'identity')",
 ];
 
-/// A server where mallory has prepared himself, a session of the superuser's, and one of mallory's.
-fn server() -> Result<(Server, Client, Client)> {
-    let (server, mut client) = Server::builder().with_session()?;
+/// A session of the superuser's, and one of mallory's, who has prepared himself.
+fn sessions(server: &Server) -> Result<(Client, Client)> {
+    let mut client = server.session()?;
     client.batch_execute(
         "set constraint_exclusion = on;
          create role mallory login; create role alice login;
@@ -171,7 +171,7 @@ fn server() -> Result<(Server, Client, Client)> {
     )?;
     let mut mallory = server.connect_as("mallory", "")?;
     mallory.batch_execute(LOOTING)?;
-    Ok((server, client, mallory))
+    Ok((client, mallory))
 }
 
 /// No rights were had but these, and the session is as it was.
@@ -196,9 +196,8 @@ fn check_loot(client: &mut Client, whose: &str, what: &str) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
+fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
     let mut ran = 0;
     for (attack, setup) in ATTACKS {
         mallory.batch_execute(setup).with_context(|| setup.to_string())?;
@@ -228,9 +227,8 @@ fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights() -> Result<(
 }
 
 /// A temporary table of mallory's, in the session of the superuser.
-#[test]
-fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
+fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
     client.batch_execute(
         "set role mallory;
          create temp table t (id bigint not null, note text);
@@ -248,9 +246,8 @@ fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights() -> Resul
 }
 
 /// What hangs below alice's table may be mallory's: reading hers must not run mallory's code as alice, either.
-#[test]
-fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
+fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
     client.batch_execute(
         "create schema fair authorization alice;
          set session authorization alice;
@@ -297,9 +294,8 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights() -> Result<
 }
 
 /// A session that waits for a lock looks again when it has it: the table may be a view by then, or another's.
-#[test]
-fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Result<()> {
-    let (server, mut client, mut mallory) = server()?;
+fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
     let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
     let into_view = "create rule \"_RETURN\" as on select to hostile.t do instead
                          select hostile.evil(7) as id, 'x'::text as note";
@@ -349,9 +345,8 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
 }
 
 /// What attach is made of gives no role more than it has, should it be allowed to call it.
-#[test]
-fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
+fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
     client.batch_execute(
         "create table public.precious (id bigserial);
          grant usage on schema snowflake_ids, snowflake_ids_internal to mallory;
@@ -396,9 +391,7 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
 }
 
 /// A default may name a sequence of anybody's. A superuser who attaches the column does not bind that for its owner.
-#[test]
-fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
-    let server = Server::builder().start()?;
+fn a_sequence_of_another_is_not_bound_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role victim; create role tenant; create schema v authorization victim; create schema t authorization tenant;
@@ -422,9 +415,7 @@ fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
 }
 
 /// A tag that nobody named may be another role's: a parent's default says it, or the table is called as it is.
-#[test]
-fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
-    let server = Server::builder().start()?;
+fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role victim; create role tenant; create schema t authorization tenant; create schema v authorization tenant;
@@ -462,9 +453,7 @@ fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
 }
 
 /// A default may name any sequence by its oid. Of roles without a right to that, and in others' temporary tables, it says nothing.
-#[test]
-fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody() -> Result<()> {
-    let server = Server::builder().start()?;
+fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role plain; create schema p authorization plain; create schema v; create table v.items (id bigserial primary key)",
@@ -482,9 +471,7 @@ fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody() -> Result<()>
 }
 
 /// A function that costs nothing sees no row that a view is to hide.
-#[test]
-fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
-    let server = Server::builder().start()?;
+fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role plain; create sequence secret; select snowflake_ids.segment_create('secret', owner => current_user);
@@ -499,9 +486,7 @@ fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
 }
 
 /// A default may name any tag. Of roles without a right to that it keeps no owner from a restart, and tells no position.
-#[test]
-fn a_default_without_a_right_to_a_tag_shares_it_with_nobody() -> Result<()> {
-    let server = Server::builder().start()?;
+fn a_default_without_a_right_to_a_tag_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.batch_execute(
         "create role plain; create schema p authorization plain;
@@ -519,4 +504,20 @@ fn a_default_without_a_right_to_a_tag_shares_it_with_nobody() -> Result<()> {
     )?;
     assert_eq!(sql::one::<i64>(&mut superuser, "insert into p.blocking values (default) returning id")?, 1);
     Ok(())
+}
+
+#[test]
+fn code_of_others_has_no_more_rights_than_theirs() -> Result<()> {
+    Server::builder().cases(cases![
+        code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights,
+        code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights,
+        code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights,
+        a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again,
+        the_parts_of_attach_refuse_tables_of_others,
+        a_sequence_of_another_is_not_bound_for_a_table,
+        a_tag_of_another_is_not_moved_for_a_table,
+        a_default_without_a_right_to_a_sequence_shares_it_with_nobody,
+        a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function,
+        a_default_without_a_right_to_a_tag_shares_it_with_nobody
+    ])
 }

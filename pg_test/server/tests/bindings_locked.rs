@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -19,10 +19,10 @@ const MADE: &str = "create table items (id bigserial primary key, note text);
 const INSERTS: &str = "prepare item as insert into items (note) values ('x') returning id;
     prepare identity as insert into identities (note) values ('x') returning id";
 
-fn server() -> Result<(Server, Client)> {
-    let (server, mut client) = Server::builder().set("max_prepared_transactions", "2").with_session()?;
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     client.batch_execute(MADE)?;
-    Ok((server, client))
+    Ok(client)
 }
 
 /// Has all sessions look at the table anew, and locks it for as long as the session given lives.
@@ -55,13 +55,12 @@ fn refused(client: &mut Client, statement: &str) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_session_goes_on_by_what_it_knew() -> Result<()> {
-    let (server, _client) = server()?;
+fn a_session_goes_on_by_what_it_knew(server: &mut Server) -> Result<()> {
+    session(server)?;
     let mut session = server.connect("postgres")?;
     session.batch_execute(INSERTS)?;
     check_inserts(&mut session)?;
-    let mut locker = lock(&server)?;
+    let mut locker = lock(server)?;
     for _ in 0..3 {
         check_inserts(&mut session)?;
     }
@@ -73,10 +72,9 @@ fn a_session_goes_on_by_what_it_knew() -> Result<()> {
     check_inserts(&mut session)
 }
 
-#[test]
-fn a_new_session_waits_only_for_what_it_cannot_know() -> Result<()> {
-    let (server, _client) = server()?;
-    let mut locker = lock(&server)?;
+fn a_new_session_waits_only_for_what_it_cannot_know(server: &mut Server) -> Result<()> {
+    session(server)?;
+    let mut locker = lock(server)?;
     let mut session = server.connect("postgres")?;
     session.batch_execute(INSERTS)?;
     ensure!(sql::one::<i64>(&mut session, "select nextval('plain')")? == 1);
@@ -106,15 +104,14 @@ fn a_new_session_waits_only_for_what_it_cannot_know() -> Result<()> {
     check_inserts(&mut session)
 }
 
-#[test]
-fn an_insert_beside_a_lock_leaves_lastval_where_no_sequence_is_bound() -> Result<()> {
-    let (server, mut client) = server()?;
+fn an_insert_beside_a_lock_leaves_lastval_where_no_sequence_is_bound(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     client.batch_execute(
         "create sequence used_up; select setval('used_up', 9223372036854775807);
          create table by_hand (id bigint default segment_nextval('first'), note text);
          alter sequence used_up owned by by_hand.id",
     )?;
-    let mut locker = lock(&server)?;
+    let mut locker = lock(server)?;
     let mut session = server.connect("postgres")?;
     let plain: i64 = sql::one(&mut session, "select nextval('plain')")?;
     session.batch_execute("insert into by_hand (note) values ('x')")?;
@@ -125,9 +122,8 @@ fn an_insert_beside_a_lock_leaves_lastval_where_no_sequence_is_bound() -> Result
     Ok(())
 }
 
-#[test]
-fn what_was_known_before_a_change_does_not_serve() -> Result<()> {
-    let (server, mut client) = server()?;
+fn what_was_known_before_a_change_does_not_serve(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut session = server.connect("postgres")?;
     ensure!(sql::one::<i64>(&mut session, "select nextval('numbers')")? == 1);
     client.batch_execute(
@@ -136,7 +132,7 @@ fn what_was_known_before_a_change_does_not_serve() -> Result<()> {
          select snowflake_ids.bind_sequence('numbers', 'segment', 'second');
          select snowflake_ids.unbind_sequence('identities_id_seq')",
     )?;
-    let mut locker = lock(&server)?;
+    let mut locker = lock(server)?;
     refused(&mut session, "select nextval('numbers')")?;
     // It does not stand at its end: it is bound to nothing.
     let own: i64 = sql::one(&mut session, "insert into identities (note) values ('x') returning id")?;
@@ -146,24 +142,22 @@ fn what_was_known_before_a_change_does_not_serve() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn what_was_rolled_back_does_not_serve() -> Result<()> {
-    let (server, _client) = server()?;
+fn what_was_rolled_back_does_not_serve(server: &mut Server) -> Result<()> {
+    session(server)?;
     let mut session = server.connect("postgres")?;
     session.batch_execute(
         "begin; select snowflake_ids.unbind_sequence('numbers'); select nextval('numbers'); rollback",
     )?;
-    let mut locker = lock(&server)?;
+    let mut locker = lock(server)?;
     refused(&mut session, "select nextval('numbers')")?;
     locker.batch_execute("rollback")?;
     ensure!(sql::one::<i64>(&mut session, "select nextval('numbers')")? == 1);
     Ok(())
 }
 
-#[test]
-fn a_restart_beside_a_lock_is_followed() -> Result<()> {
-    let (server, _client) = server()?;
-    let mut locker = lock(&server)?;
+fn a_restart_beside_a_lock_is_followed(server: &mut Server) -> Result<()> {
+    session(server)?;
+    let mut locker = lock(server)?;
     let mut session = server.connect("postgres")?;
     refused(&mut session, "alter sequence numbers restart")?;
     locker.batch_execute("rollback")?;
@@ -173,11 +167,10 @@ fn a_restart_beside_a_lock_is_followed() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_drop_commits_beside_a_lock() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_drop_commits_beside_a_lock(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let rows = "select count(*) from snowflake_ids.sequence_binding";
-    let mut locker = lock(&server)?;
+    let mut locker = lock(server)?;
     client.batch_execute("drop table items; drop sequence numbers")?;
     locker.batch_execute("rollback")?;
     ensure!(sql::one::<i64>(&mut client, rows)? == 3);
@@ -190,9 +183,8 @@ fn a_drop_commits_beside_a_lock() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_transaction_that_binds_is_not_prepared() -> Result<()> {
-    let (_server, mut client) = server()?;
+fn a_transaction_that_binds_is_not_prepared(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     for change in
         ["select snowflake_ids.bind_sequence('plain')", "select snowflake_ids.unbind_sequence('numbers')"]
     {
@@ -205,9 +197,8 @@ fn a_transaction_that_binds_is_not_prepared() -> Result<()> {
 }
 
 /// In turns with `VACUUM FULL`, as many as take for some thousands of inserts.
-#[test]
-fn vacuum_full_changes_no_answer() -> Result<()> {
-    let (server, mut client) = server()?;
+fn vacuum_full_changes_no_answer(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let inserters: Vec<_> = (0..2)
@@ -230,4 +221,19 @@ fn vacuum_full_changes_no_answer() -> Result<()> {
         vacuum.join().ok().context("the vacuum panicked")??;
         results.into_iter().try_for_each(|result| result.ok().context("an inserter panicked")?)
     })
+}
+
+#[test]
+fn a_lock_changes_no_answer() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        a_session_goes_on_by_what_it_knew,
+        a_new_session_waits_only_for_what_it_cannot_know,
+        an_insert_beside_a_lock_leaves_lastval_where_no_sequence_is_bound,
+        what_was_known_before_a_change_does_not_serve,
+        what_was_rolled_back_does_not_serve,
+        a_restart_beside_a_lock_is_followed,
+        a_drop_commits_beside_a_lock,
+        a_transaction_that_binds_is_not_prepared,
+        vacuum_full_changes_no_answer
+    ])
 }

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME};
-use snowflake_ids_server_tests::{Server, Shutdown, full, ids, programs, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, full, ids, programs, sql};
 use std::collections::HashSet;
 use std::io::Write;
 use std::thread;
@@ -26,9 +26,8 @@ fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<
 
 /// Hibernate's optimizers: pooled uses the ids up to the number that it got, or up to the one before; pooled-lo those from it
 /// on. All sessions take single ids beside.
-#[test]
-fn blocks_of_many_sessions_never_meet() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create sequence of_tag increment by 50; create sequence of_clock increment by 50;
          select snowflake_ids.bind_sequence('of_tag', 'segment', 'pooled');
@@ -85,17 +84,16 @@ fn restarts() -> usize {
 }
 
 /// All numbers of sessions that mix, over restarts of these kinds in turn; None is kill -9.
-fn mixed_over_restarts(kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
-    let mut server = Server::builder().start()?;
+fn mixed_over_restarts(server: &mut Server, kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
     server.session()?.batch_execute(MIXED)?;
-    let mut taken = mix(&server)?;
+    let mut taken = mix(server)?;
     for kind in kinds.iter().cycle().take(restarts()) {
         match kind {
             Some(how) => server.stop(*how)?,
             None => server.kill9()?,
         }
         server.start_again()?;
-        taken.extend(mix(&server)?);
+        taken.extend(mix(server)?);
     }
     let mut client = server.session()?;
     taken
@@ -104,14 +102,12 @@ fn mixed_over_restarts(kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
     Ok(taken)
 }
 
-#[test]
-fn no_number_comes_twice_over_restarts() -> Result<()> {
-    ids::unique(mixed_over_restarts(&[Some(Shutdown::Fast), None])?)
+fn no_number_comes_twice_over_restarts(server: &mut Server) -> Result<()> {
+    ids::unique(mixed_over_restarts(server, &[Some(Shutdown::Fast), None])?)
 }
 
-#[test]
-fn numbers_are_dense_where_the_server_was_always_stopped() -> Result<()> {
-    let mut taken = mixed_over_restarts(&[Some(Shutdown::Fast)])?;
+fn numbers_are_dense_where_the_server_was_always_stopped(server: &mut Server) -> Result<()> {
+    let mut taken = mixed_over_restarts(server, &[Some(Shutdown::Fast)])?;
     taken.sort_unstable();
     let gap = taken.iter().zip(1..).find(|(number, place)| **number != *place);
     ensure!(gap.is_none(), "number and place {gap:?}");
@@ -119,9 +115,7 @@ fn numbers_are_dense_where_the_server_was_always_stopped() -> Result<()> {
 }
 
 /// Sessions that have planned while nothing was bound, in functions and statements whose plans name no sequence.
-#[test]
-fn the_first_binding_reaches_plans_that_were_made_before() -> Result<()> {
-    let server = Server::builder().start()?;
+fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.batch_execute(
         "create sequence numbers;
@@ -208,9 +202,7 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
     ids::unique(taken)
 }
 
-#[test]
-fn plans_of_other_sessions_are_made_anew() -> Result<()> {
-    let server = Server::builder().start()?;
+fn plans_of_other_sessions_are_made_anew(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.batch_execute("create sequence first; create sequence second")?;
     // From then on they know that there are bound sequences, and which table says so.
@@ -229,9 +221,8 @@ fn plans_of_other_sessions_are_made_anew() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_dump_carries_what_is_bound() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn a_dump_carries_what_is_bound(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create sequence numbers; create sequence \"Odd name\";
          select nextval('numbers');
@@ -259,9 +250,8 @@ fn a_dump_carries_what_is_bound() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it() -> Result<()> {
-    let (_server, mut client) = Server::builder().set("max_prepared_transactions", "2").with_session()?;
+fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute("create sequence numbers; select snowflake_ids.bind_sequence('numbers')")?;
     let drop = "begin; drop sequence numbers; prepare transaction 'drop'";
     let bound = "select count(*) from snowflake_ids.sequence_binding";
@@ -293,10 +283,8 @@ fn tenants(server: &Server) -> Result<Client> {
 const PLANTED: &str = "insert into snowflake_ids.sequence_binding (sequence, tag, last_number, checked)
      values ('own.rows_id_seq', 'evil', 0, true)";
 
-#[test]
-fn no_role_writes_rows_of_others_sequences() -> Result<()> {
-    let server = Server::builder().start()?;
-    let mut client = tenants(&server)?;
+fn no_role_writes_rows_of_others_sequences(server: &mut Server) -> Result<()> {
+    let mut client = tenants(server)?;
     for role in ["keeper", "clerk", "victim"] {
         client.batch_execute(&format!("set role {role}"))?;
         for statement in [
@@ -321,10 +309,8 @@ fn no_role_writes_rows_of_others_sequences() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_row_that_came_by_hand_takes_no_sequence_over() -> Result<()> {
-    let server = Server::builder().start()?;
-    let mut client = tenants(&server)?;
+fn a_row_that_came_by_hand_takes_no_sequence_over(server: &mut Server) -> Result<()> {
+    let mut client = tenants(server)?;
     // As a superuser restores it from a dump.
     client.batch_execute(PLANTED)?;
     let mut victim = server.connect("shop")?;
@@ -344,9 +330,8 @@ fn a_row_that_came_by_hand_takes_no_sequence_over() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create sequence numbers;
          insert into snowflake_ids.sequence_binding (sequence, tag, last_number) values ('numbers', 'numbers', 0);
@@ -367,9 +352,8 @@ fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end() -> Resul
     Ok(())
 }
 
-#[test]
-fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn a_row_that_cannot_be_read_fails_by_itself(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute("create sequence bad; create sequence twofold; create sequence good")?;
     for sequence in ["bad", "twofold", "good"] {
         client
@@ -400,9 +384,8 @@ fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn many_rows_cost_a_new_session_nothing() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn many_rows_cost_a_new_session_nothing(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create table items (id bigserial, note text); select snowflake_ids.attach('items', 'id', 'segment', 'items');
          create sequence plain;
@@ -442,4 +425,22 @@ fn so_many_sequences_are_bound_and_no_more() -> Result<()> {
     )?;
     client.batch_execute("drop sequence one; select snowflake_ids.bind_sequence('three')")?;
     Ok(())
+}
+
+#[test]
+fn bound_sequences_give_ids() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        the_first_binding_reaches_plans_that_were_made_before,
+        blocks_of_many_sessions_never_meet,
+        no_number_comes_twice_over_restarts,
+        numbers_are_dense_where_the_server_was_always_stopped,
+        plans_of_other_sessions_are_made_anew,
+        a_dump_carries_what_is_bound,
+        a_sequence_dropped_in_a_prepared_transaction_leaves_with_it,
+        no_role_writes_rows_of_others_sequences,
+        a_row_that_came_by_hand_takes_no_sequence_over,
+        a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end,
+        a_row_that_cannot_be_read_fails_by_itself,
+        many_rows_cost_a_new_session_nothing
+    ])
 }

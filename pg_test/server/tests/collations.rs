@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, functions, sql};
+use snowflake_ids_server_tests::{Server, cases, functions, sql};
 
 /// All the same to somebody who looks at letters only.
 const ALIKE: [&str; 4] = ["app", "APP", "a\u{301}pp", "\u{e1}pp"];
@@ -35,10 +35,8 @@ fn table(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
-    let server = Server::builder().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
+fn tags_series_and_keys_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
     table(&mut client)?;
     // Each begins at 1, and each goes on alone.
     for create in [
@@ -65,10 +63,8 @@ fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_column_that_takes_texts_for_one_has_a_key_for_each() -> Result<()> {
-    let server = Server::builder().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
+fn a_column_that_takes_texts_for_one_has_a_key_for_each(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
     client.batch_execute(
         "create table t (project text collate loose, number bigint);
          insert into t values ('app', 3), ('APP', 5);
@@ -81,10 +77,8 @@ fn a_column_that_takes_texts_for_one_has_a_key_for_each() -> Result<()> {
 }
 
 /// Each function that takes a text or a name, with what is there and what is not.
-#[test]
-fn a_callers_collation_is_in_no_functions_way() -> Result<()> {
-    let server = Server::builder().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
+fn a_callers_collation_is_in_no_functions_way(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
     client.batch_execute(
         "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
          select snowflake_ids.segment_create('app');
@@ -120,10 +114,8 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
 }
 
 /// Words that a collation takes for keywords are none.
-#[test]
-fn keywords_are_what_their_bytes_are() -> Result<()> {
-    let server = Server::builder().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
+fn keywords_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
     client.batch_execute(
         "create table victim (id bigint not null); create sequence front; create role clerk;
          select snowflake_ids.generator_create('web', 'twitter')",
@@ -150,11 +142,9 @@ fn keywords_are_what_their_bytes_are() -> Result<()> {
 }
 
 /// A database all of whose texts are compared by ICU.
-#[test]
-fn a_database_of_icu_serves() -> Result<()> {
-    let server = Server::builder().start()?;
+fn a_database_of_icu_serves(server: &mut Server) -> Result<()> {
     let version = "select current_setting('server_version_num')::integer";
-    if loose(&server)?.is_none() || sql::one::<i32>(&mut server.session()?, version)? < 150_000 {
+    if loose(server)?.is_none() || sql::one::<i32>(&mut server.session()?, version)? < 150_000 {
         return Ok(());
     }
     server.session()?.batch_execute(
@@ -175,4 +165,15 @@ fn a_database_of_icu_serves() -> Result<()> {
     }
     assert_eq!(keys, [1; ALIKE.len()]);
     Ok(())
+}
+
+#[test]
+fn names_are_what_their_bytes_are() -> Result<()> {
+    Server::builder().cases(cases![
+        tags_series_and_keys_are_what_their_bytes_are,
+        a_column_that_takes_texts_for_one_has_a_key_for_each,
+        a_callers_collation_is_in_no_functions_way,
+        keywords_are_what_their_bytes_are,
+        a_database_of_icu_serves
+    ])
 }

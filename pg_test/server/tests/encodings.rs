@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::functions::{self, Function};
-use snowflake_ids_server_tests::{Server, full, sql};
+use snowflake_ids_server_tests::{Server, cases, full, sql};
 
 /// A database's encoding, and bytes that are letters in it.
 const ENCODINGS: [(&str, &[u8]); 4] = [
@@ -96,13 +96,11 @@ fn database(server: &Server, encoding: &str) -> Result<Client> {
 /// How many bytes the longest text has.
 const LONG: usize = 2_000_000;
 
-#[test]
-fn any_text_is_an_error_or_an_answer() -> Result<()> {
-    let server = Server::builder().start()?;
+fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     let started: String = sql::one(&mut server.session()?, "select pg_postmaster_start_time()::text")?;
     let mut complaints = Vec::new();
     for (encoding, letters) in ENCODINGS {
-        let mut client = database(&server, encoding)?;
+        let mut client = database(server, encoding)?;
         let functions = functions::with_texts(&mut client)?;
         ensure!(functions.len() > 30, "the catalog has only {} functions with texts", functions.len());
         let long: Vec<u8> =
@@ -128,11 +126,9 @@ fn any_text_is_an_error_or_an_answer() -> Result<()> {
 }
 
 /// What cannot run in a block that is rolled back: questions of other servers.
-#[test]
-fn any_question_is_an_error_or_an_answer() -> Result<()> {
-    let server = Server::builder().start()?;
+fn any_question_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     for (encoding, letters) in ENCODINGS {
-        let mut client = database(&server, encoding)?;
+        let mut client = database(server, encoding)?;
         let mut chance = Chance(2);
         for _ in 0..10 * rounds() {
             let text = garbled(&mut chance, letters);
@@ -148,4 +144,9 @@ fn any_question_is_an_error_or_an_answer() -> Result<()> {
     }
     ensure!(server.logged("terminated by signal") == 0, "a process crashed");
     Ok(())
+}
+
+#[test]
+fn texts_of_any_encoding() -> Result<()> {
+    Server::builder().cases(cases![any_text_is_an_error_or_an_answer, any_question_is_an_error_or_an_answer])
 }

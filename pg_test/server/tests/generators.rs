@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
-use snowflake_ids_server_tests::{Builder, Server, full, ids, programs, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, programs, sql, wait};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -177,9 +177,8 @@ fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> 
 }
 
 /// Ids of one layout by a name that is dropped, made again, renamed, dumped, restored and copied.
-#[test]
-fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn what_becomes_of_names_brings_no_id_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     let take = "select snowflake_nextvals(1000, 'web')";
     create(&mut client, "web", "javascript")?;
     let mut taken: Vec<i64> = sql::column(&mut client, take)?;
@@ -223,9 +222,7 @@ fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
     ids::growing(&taken)
 }
 
-#[test]
-fn changes_reach_other_sessions_when_they_are_committed() -> Result<()> {
-    let server = Server::builder().start()?;
+fn changes_reach_other_sessions_when_they_are_committed(server: &mut Server) -> Result<()> {
     let (mut one, mut other) = (server.session()?, server.session()?);
     let (web, max) = ("select snowflake_nextval('web')", 1_i64 << 53);
     sql::explained(&mut other, web, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
@@ -366,4 +363,12 @@ fn a_server_that_did_not_preload_the_library_reads_ids_by_a_name() -> Result<()>
     let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
     assert_eq!(sql::one::<i64>(&mut client, status)?, 2);
     Ok(())
+}
+
+#[test]
+fn names_of_generators_change() -> Result<()> {
+    Server::builder().cases(cases![
+        what_becomes_of_names_brings_no_id_back,
+        changes_reach_other_sessions_when_they_are_committed
+    ])
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{server::Server, sql};
+use snowflake_ids_server_tests::{cases, server::Server, sql};
 use std::thread;
 
 /// Each operator for all pairs of these types, and each function of `pg_catalog` whose arguments are others, for these. The
@@ -104,9 +104,7 @@ fn caught(client: &mut Client) -> Result<Vec<String>> {
     )
 }
 
-#[test]
-fn what_others_planted_in_public_never_runs() -> Result<()> {
-    let server = Server::builder().start()?;
+fn what_others_planted_in_public_never_runs(server: &mut Server) -> Result<()> {
     let mut client = server.connect("postgres")?;
     client.batch_execute(TRAPS)?;
     // The traps work: without a qualified name they are what is called.
@@ -151,11 +149,10 @@ const WAITERS: [(&str, &str); 2] = [
     ),
 ];
 
-#[test]
-fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Result<()> {
+fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &mut Server) -> Result<()> {
     for (call, planted) in WAITERS {
-        let server = Server::builder().start()?;
-        let mut holder = own_database(&server)?;
+        server.renew()?;
+        let mut holder = own_database(server)?;
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
         // It knows what it uses.
         waiter.batch_execute(&format!("{call}; {call}"))?;
@@ -184,9 +181,8 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Resu
     Ok(())
 }
 
-#[test]
-fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create role login_only login;
          select snowflake_ids.generator_create('web');
@@ -226,4 +222,13 @@ fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
         sql::fails(&mut other, insert, &SqlState::UNDEFINED_OBJECT)?;
     }
     Ok(())
+}
+
+#[test]
+fn what_others_made_never_runs() -> Result<()> {
+    Server::builder().cases(cases![
+        what_others_planted_in_public_never_runs,
+        who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights,
+        temporary_tables_of_others_keep_nothing_in_place
+    ])
 }

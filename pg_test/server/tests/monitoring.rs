@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -178,9 +178,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-#[test]
-fn the_files_for_exporters_say_what_the_views_have() -> Result<()> {
-    let server = Server::builder().start()?;
+fn the_files_for_exporters_say_what_the_views_have(server: &mut Server) -> Result<()> {
     let client = &mut server.session()?;
     for (file, wanted) in
         [("postgres_exporter.yaml", postgres_exporter(client)?), ("sql_exporter.yaml", sql_exporter(client)?)]
@@ -201,9 +199,7 @@ fn the_files_for_exporters_say_what_the_views_have() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn names_are_as_prometheus_has_them() -> Result<()> {
-    let server = Server::builder().start()?;
+fn names_are_as_prometheus_has_them(server: &mut Server) -> Result<()> {
     for name in metrics(&mut server.session()?)? {
         ensure!(name.starts_with("snowflake_ids_"), "{name}");
         ensure!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{name}");
@@ -214,9 +210,7 @@ fn names_are_as_prometheus_has_them() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn alerts_and_dashboard_speak_of_metrics_that_are_there() -> Result<()> {
-    let server = Server::builder().start()?;
+fn alerts_and_dashboard_speak_of_metrics_that_are_there(server: &mut Server) -> Result<()> {
     let known = metrics(&mut server.session()?)?;
     for file in ["alerts.yaml", "alerts_test.yaml", "grafana.json"] {
         let text = read(file)?;
@@ -369,4 +363,13 @@ fn counts_are_set_back_by_those_who_may_and_restricted_tags_seen_by_those_who_ma
     client.batch_execute("reset role")?;
     assert_eq!(count(client, seen)?, 0);
     Ok(())
+}
+
+#[test]
+fn exporters_alerts_and_dashboard_fit() -> Result<()> {
+    Server::builder().cases(cases![
+        the_files_for_exporters_say_what_the_views_have,
+        names_are_as_prometheus_has_them,
+        alerts_and_dashboard_speak_of_metrics_that_are_there
+    ])
 }

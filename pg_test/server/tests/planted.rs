@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql};
 use std::thread;
 
 /// Tables of the extension's names with a row each, whose columns have other types: what is a text is a number, which is no address.
@@ -55,13 +55,12 @@ const READERS: [(&str, &str); 10] = [
 /// Looks into its tables each time.
 const AUDIT: &str = "(select max(t.increment) from snowflake_ids_internal.audit_tag(left('tg', i + 1)) as t)";
 
-/// A server, and a role that may create objects in its database, and has the extension. What it calls for ids is there.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().start()?;
+/// A session of a role that may create objects in its database, and has the extension. What it calls for ids is there.
+fn tenant(server: &Server) -> Result<Client> {
     server
         .connect("postgres")?
         .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
-    let mut tenant = connect(&server)?;
+    let mut tenant = connect(server)?;
     tenant.batch_execute("create extension snowflake_ids; create schema tenant; create table tenant.own (id bigint); create sequence tenant.sq")?;
     server.connect("postgres")?.batch_execute(
         "select snowflake_ids.segment_create('tg'), snowflake_ids.segment_create('restricted', owner => 'tenant'),
@@ -70,7 +69,7 @@ fn server() -> Result<(Server, Client)> {
              snowflake_ids.series_create('restricted', owner => 'tenant')",
     )?;
     tenant.batch_execute("set search_path = tenant")?;
-    Ok((server, tenant))
+    Ok(tenant)
 }
 
 fn connect(server: &Server) -> Result<Client> {
@@ -103,13 +102,11 @@ fn open(client: &mut Client, call: &str) -> Result<()> {
     ))?)
 }
 
-#[test]
-fn one_transaction_of_all() -> Result<()> {
-    let server = Server::builder().start()?;
+fn one_transaction_of_all(server: &mut Server) -> Result<()> {
     server
         .connect("postgres")?
         .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
-    let mut tenant = connect(&server)?;
+    let mut tenant = connect(server)?;
     tenant.batch_execute("begin; create extension snowflake_ids")?;
     let call = "snowflake_ids.has_segment_privilege('tg', 'USAGE')";
     tenant.batch_execute(&format!(
@@ -120,9 +117,8 @@ fn one_transaction_of_all() -> Result<()> {
     check(&mut tenant, "the transaction that created the extension", &error)
 }
 
-#[test]
-fn tables_that_a_cursor_meets() -> Result<()> {
-    let (_server, mut tenant) = server()?;
+fn tables_that_a_cursor_meets(server: &mut Server) -> Result<()> {
+    let mut tenant = tenant(server)?;
     for (what, call) in READERS {
         open(&mut tenant, call).with_context(|| what.to_owned())?;
         tenant.batch_execute(&planted_for(call))?;
@@ -132,9 +128,8 @@ fn tables_that_a_cursor_meets() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn tables_that_a_loop_meets() -> Result<()> {
-    let (_server, mut tenant) = server()?;
+fn tables_that_a_loop_meets(server: &mut Server) -> Result<()> {
+    let mut tenant = tenant(server)?;
     for (what, call) in READERS {
         // The loop takes the first ten rows before it begins.
         let call = call.replace("case i when 1", "case when i <= 10");
@@ -197,9 +192,8 @@ const ALTERED: [(&str, &str, &str); 6] = [
     ),
 ];
 
-#[test]
-fn tables_that_their_owner_alters() -> Result<()> {
-    let (server, _tenant) = server()?;
+fn tables_that_their_owner_alters(server: &mut Server) -> Result<()> {
+    tenant(server)?;
     let mut owner = server.connect("postgres")?;
     for (table, alter, call) in ALTERED {
         // A superuser's rights on tags are not looked for.
@@ -268,21 +262,22 @@ const TRAPS: &str = "
     create domain snowflake_ids.worker_lease as boolean check (tenant.trap(value));
     create domain snowflake_ids.generator as boolean check (tenant.trap(value))";
 
-#[test]
-fn functions_that_a_waiting_call_meets() -> Result<()> {
+fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
     for call in &DEFINED[1..] {
-        let (server, tenant) = server()?;
+        server.renew()?;
+        let tenant = tenant(server)?;
         server.connect("postgres")?.batch_execute(
             "select snowflake_ids.administration_grant(part, 'tenant')
              from unnest('{tags,generators,series,registry,state}'::text[]) as part",
         )?;
-        let waiter = connect(&server)?;
-        run_what_is_planted(&server, tenant, waiter, call)?;
+        let waiter = connect(server)?;
+        run_what_is_planted(server, tenant, waiter, call)?;
     }
     for call in INVOKED {
-        let (server, tenant) = server()?;
+        server.renew()?;
+        let tenant = tenant(server)?;
         let waiter = server.connect("postgres")?;
-        run_what_is_planted(&server, tenant, waiter, call)?;
+        run_what_is_planted(server, tenant, waiter, call)?;
     }
     Ok(())
 }
@@ -325,10 +320,10 @@ const VIEWS: &str = "
     create view snowflake_ids.status as select 1 as datacenter_id where tenant.trap();
     create view snowflake_ids.registry_server as select 'r'::name as server, 0 as position where tenant.trap()";
 
-#[test]
-fn views_that_a_superuser_meets() -> Result<()> {
+fn views_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     for call in CALLED {
-        let (server, mut tenant) = server()?;
+        server.renew()?;
+        let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
         let pid: i32 = sql::one(&mut superuser, "select pg_backend_pid()")?;
         tenant.batch_execute(&format!("begin; {VIEWS}"))?;
@@ -367,10 +362,10 @@ const INDEXES: &str = "
     create index on tenant.orders (tenant.fold(1));
     create index on tenant.attached (tenant.fold(1))";
 
-#[test]
-fn an_index_that_a_superuser_meets() -> Result<()> {
+fn an_index_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     for call in FOLDED {
-        let (server, mut tenant) = server()?;
+        server.renew()?;
+        let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
         tenant.batch_execute(
             "create table tenant.orders (id bigserial, tenant bigint, number bigint); create table tenant.attached (id bigserial)",
@@ -387,9 +382,8 @@ fn an_index_that_a_superuser_meets() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_partition_key_that_a_superuser_meets() -> Result<()> {
-    let (server, mut tenant) = server()?;
+fn a_partition_key_that_a_superuser_meets(server: &mut Server) -> Result<()> {
+    let mut tenant = tenant(server)?;
     tenant.batch_execute(
         "create function tenant.key(bigint) returns bigint immutable language plpgsql as $$
          begin
@@ -404,4 +398,18 @@ fn a_partition_key_that_a_superuser_meets() -> Result<()> {
     let message = "cannot attach table tenant.parts, which is partitioned by an expression";
     sql::explained(&mut server.connect("postgres")?, attach, &SqlState::FEATURE_NOT_SUPPORTED, message)
         .map(drop)
+}
+
+#[test]
+fn what_is_planted_never_runs() -> Result<()> {
+    Server::builder().cases(cases![
+        one_transaction_of_all,
+        tables_that_a_cursor_meets,
+        tables_that_a_loop_meets,
+        tables_that_their_owner_alters,
+        functions_that_a_waiting_call_meets,
+        views_that_a_superuser_meets,
+        an_index_that_a_superuser_meets,
+        a_partition_key_that_a_superuser_meets
+    ])
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Builder, Server, sql};
+use snowflake_ids_server_tests::{Builder, Server, cases, sql};
 
 fn without_preload() -> Builder {
     Server::builder().without_preload().without("snowflake_ids.worker_id")
@@ -11,9 +11,8 @@ fn without_preload() -> Builder {
 /// An id of the default layout: tick 1000, datacenter 3, worker 7, sequence 9.
 const ID: i64 = 1000 << 22 | 3 << 17 | 7 << 12 | 9;
 
-#[test]
-fn ids_are_decoded_without_preload() -> Result<()> {
-    let (_server, mut client) = without_preload().with_session()?;
+fn ids_are_decoded_without_preload(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     let row = client.query_one(
         "select snowflake_datacenter_id($1::bigint), snowflake_worker_id($1), snowflake_sequence($1),
          snowflake_timestamp($1) = '2020-01-01 00:00:01+00', snowflake_encode($1, 'hex') is not null",
@@ -24,9 +23,8 @@ fn ids_are_decoded_without_preload() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn generating_without_preload_says_what_to_do() -> Result<()> {
-    let (_server, mut client) = without_preload().with_session()?;
+fn generating_without_preload_says_what_to_do(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for call in
         ["select snowflake_nextval()", "select snowflake_nextvals(2)", "select * from snowflake_ids.status"]
     {
@@ -56,9 +54,8 @@ fn creating_the_extension_without_preload_warns_of_it() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn nothing_is_attached_without_preload() -> Result<()> {
-    let (_server, mut client) = without_preload().with_session()?;
+fn nothing_is_attached_without_preload(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute("create table t (id bigserial primary key, note text)")?;
     let before: String = sql::one(
         &mut client,
@@ -161,4 +158,13 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
         assert!(error.where_().is_some_and(|place| place.contains("says_all")), "{error:?}");
     }
     Ok(())
+}
+
+#[test]
+fn without_preload_ids_are_read() -> Result<()> {
+    without_preload().cases(cases![
+        ids_are_decoded_without_preload,
+        generating_without_preload_says_what_to_do,
+        nothing_is_attached_without_preload
+    ])
 }

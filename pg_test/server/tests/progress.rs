@@ -3,16 +3,15 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql, wait};
 use std::thread::{self, JoinHandle};
 
 /// Rows of the table that is read slowly.
 const ROWS: i64 = 3_000;
 
-/// A server with a table of ids that is read from a view, which stops at one of them for as long as the session holds a
-/// lock; and that session.
-fn server() -> Result<(Server, Client)> {
-    let (server, mut client) = Server::builder().with_session()?;
+/// A session, and a table of ids that is read from a view, which stops at one of them for as long as the session holds a lock.
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     client.batch_execute(&format!(
         "create extension postgres_fdw;
          create server here foreign data wrapper postgres_fdw
@@ -33,7 +32,7 @@ fn server() -> Result<(Server, Client)> {
         stop = ROWS - 500,
     ))?;
     client.batch_execute("select pg_advisory_lock(1)")?;
-    Ok((server, client))
+    Ok(client)
 }
 
 const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_findings => 1)";
@@ -74,20 +73,18 @@ const HELD: &str =
     and tables_total is null and started_at <= clock_timestamp()
     and exists (select from pg_stat_activity where application_name = 'postgres_fdw' and wait_event = 'advisory')";
 
-#[test]
-fn an_audit_is_seen_until_its_end() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn an_audit_is_seen_until_its_end(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
     client.batch_execute("select pg_advisory_unlock(1)")?;
     audit.join().ok().context("the session panicked")??;
     ensure_gone(&mut client)
 }
 
-#[test]
-fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
     client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
     assert_eq!(code(audit)?, SqlState::QUERY_CANCELED);
@@ -98,7 +95,7 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
         "do $$ begin perform * from ({AUDIT}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
     client.batch_execute("select pg_advisory_lock(2)")?;
-    let (pid, audit) = begin(&server, &caught)?;
+    let (pid, audit) = begin(server, &caught)?;
     wait_for(&mut client, pid, HELD)?;
     client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
@@ -107,7 +104,7 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
     audit.join().ok().context("the session panicked")??;
 
     // The table that is read fails.
-    let failing = begin(&server, &format!("set statement_timeout = 0; {AUDIT}"))?;
+    let failing = begin(server, &format!("set statement_timeout = 0; {AUDIT}"))?;
     wait_for(&mut client, failing.0, HELD)?;
     client.batch_execute(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postgres_fdw'",
@@ -117,25 +114,23 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
     ensure_gone(&mut client)
 }
 
-#[test]
-fn an_audit_is_seen_no_more_when_its_process_has_ended() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn an_audit_is_seen_no_more_when_its_process_has_ended(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
     client.batch_execute(&format!("select pg_terminate_backend({pid})"))?;
     assert_eq!(code(audit)?, SqlState::ADMIN_SHUTDOWN);
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))
 }
 
-#[test]
-fn attach_is_seen_while_it_waits_and_no_more_after_an_error() -> Result<()> {
-    let (server, mut client) = server()?;
+fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let waiting = "command = 'attach' and phase = 'waiting for the table' and relid = 'orders'::regclass";
     let attach = "select snowflake_ids.attach('orders', 'id')";
     let mut holder = server.connect("postgres")?;
 
     holder.batch_execute("begin; lock table orders in access share mode")?;
-    let (pid, attaching) = begin(&server, attach)?;
+    let (pid, attaching) = begin(server, attach)?;
     wait_for(&mut client, pid, waiting)?;
     client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
     assert_eq!(code(attaching)?, SqlState::QUERY_CANCELED);
@@ -147,7 +142,7 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error() -> Result<()> {
     let caught = format!(
         "do $$ begin perform * from ({attach}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
-    let (pid, attaching) = begin(&server, &caught)?;
+    let (pid, attaching) = begin(server, &caught)?;
     wait_for(&mut client, pid, waiting)?;
     client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
@@ -165,9 +160,8 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error() -> Result<()> {
     Ok(holder.batch_execute("commit")?)
 }
 
-#[test]
-fn attach_tells_how_many_partitions_it_has_searched() -> Result<()> {
-    let (server, mut client) = server()?;
+fn attach_tells_how_many_partitions_it_has_searched(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     // The last of three tables is read elsewhere, from its highest id on, where it is held up.
     client.batch_execute(&format!(
         "create view slow_end as
@@ -175,7 +169,7 @@ fn attach_tells_how_many_partitions_it_has_searched() -> Result<()> {
          create foreign table parted_3 partition of parted for values from (20) to (1000000)
              server here options (table_name 'slow_end')"
     ))?;
-    let (pid, attaching) = begin(&server, "select snowflake_ids.attach('parted', 'id', 'segment', 'p')")?;
+    let (pid, attaching) = begin(server, "select snowflake_ids.attach('parted', 'id', 'segment', 'p')")?;
     wait_for(
         &mut client,
         pid,
@@ -187,10 +181,9 @@ fn attach_tells_how_many_partitions_it_has_searched() -> Result<()> {
     ensure_gone(&mut client)
 }
 
-#[test]
-fn of_a_call_of_another_role_it_is_told_only_that_there_is_one() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn of_a_call_of_another_role_it_is_told_only_that_there_is_one(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
     let as_role = |role: &str| -> Result<Client> {
         let mut config = server.config("postgres");
@@ -204,4 +197,16 @@ fn of_a_call_of_another_role_it_is_told_only_that_there_is_one() -> Result<()> {
     client.batch_execute("select pg_advisory_unlock(1)")?;
     audit.join().ok().context("the session panicked")??;
     Ok(())
+}
+
+#[test]
+fn calls_are_seen_until_they_end() -> Result<()> {
+    Server::builder().cases(cases![
+        an_audit_is_seen_until_its_end,
+        an_audit_is_seen_no_more_after_a_cancel_or_an_error,
+        an_audit_is_seen_no_more_when_its_process_has_ended,
+        attach_is_seen_while_it_waits_and_no_more_after_an_error,
+        attach_tells_how_many_partitions_it_has_searched,
+        of_a_call_of_another_role_it_is_told_only_that_there_is_one
+    ])
 }

@@ -6,16 +6,9 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, received, refused_with, row, wait_at_most};
 use snowflake_ids_server_tests::segments::{create, next, take, take_until_refused};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, wait};
 use std::thread;
 use std::time::Duration;
-
-/// A server whose database `postgres` is the registry, with a session there.
-fn registry() -> Result<(Server, Client)> {
-    let server = Server::builder().set("snowflake_ids.registry_timeout", "20s").start()?;
-    let client = server.session()?;
-    Ok((server, client))
-}
 
 /// A database that knows the registry and has not joined it.
 fn stranger(server: &Server, name: &str) -> Result<Client> {
@@ -50,10 +43,11 @@ fn insert(client: &mut Client, table: &str, rows: usize) -> Result<Vec<i64>> {
     )
 }
 
-#[test]
-fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> Result<()> {
-    let (server, _registry) = registry()?;
-    let mut client = node(&server, "node")?;
+fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it(
+    server: &mut Server,
+) -> Result<()> {
+    server.session()?;
+    let mut client = node(server, "node")?;
     client.batch_execute(
         "set snowflake_ids.segment_auto_create = on;
          create table a (id bigint, note int); create table b (id bigint, note int);
@@ -78,11 +72,10 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> 
 }
 
 /// What another server holds is its own until an operator says so there.
-#[test]
-fn what_another_node_holds_is_taken_away_where_that_is_asked_for() -> Result<()> {
-    let (server, mut registry) = registry()?;
+fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Server) -> Result<()> {
+    let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
-    let [mut client, mut other] = [node(&server, "node")?, node(&server, "other")?];
+    let [mut client, mut other] = [node(server, "node")?, node(server, "other")?];
     next(&mut other, "orders")?;
     client.batch_execute("create table a (id bigint, note int); insert into a values (5000)")?;
     attach(&mut client, "a")?;
@@ -100,10 +93,9 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for() -> Result<()>
 }
 
 /// The same before it is committed: the registry has been raised by then, whatever becomes of the transaction.
-#[test]
-fn a_transaction_that_attaches_takes_ids_above_the_columns() -> Result<()> {
-    let (server, _registry) = registry()?;
-    let mut client = node(&server, "node")?;
+fn a_transaction_that_attaches_takes_ids_above_the_columns(server: &mut Server) -> Result<()> {
+    server.session()?;
+    let mut client = node(server, "node")?;
     client.batch_execute(
         "set snowflake_ids.segment_auto_create = on; create table a (id bigint, note int);
          insert into a select n, n from generate_series(1, 700) n",
@@ -122,10 +114,11 @@ fn a_transaction_that_attaches_takes_ids_above_the_columns() -> Result<()> {
     ids::growing(&taken)
 }
 
-#[test]
-fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags() -> Result<()> {
-    let (server, mut registry) = registry()?;
-    let mut client = node(&server, "node")?;
+fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
+    server: &mut Server,
+) -> Result<()> {
+    let mut registry = server.session()?;
+    let mut client = node(server, "node")?;
     client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
     next(&mut client, "t")?;
     registry.batch_execute("select snowflake_ids.segment_drop('t')")?;
@@ -144,12 +137,11 @@ fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
     Ok(())
 }
 
-#[test]
-fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
+fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) -> Result<()> {
     const DEFINITION: &str =
         "row(step, max_step, increment, remainder, start, max_value, reset, time_zone, format)::text";
-    let (server, mut registry) = registry()?;
-    let mut client = stranger(&server, "node")?;
+    let mut registry = server.session()?;
+    let mut client = stranger(server, "node")?;
     create(&mut client, "t", "step => 10")?;
     create(&mut client, "ended", "")?;
     take(&mut client, "t", 20)?;
@@ -178,11 +170,10 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
 }
 
 /// What is left over at a stop lies below what was received, which a column may have that is attached before it is taken up.
-#[test]
-fn what_was_left_over_is_not_given_to_a_column_that_has_it() -> Result<()> {
-    let (mut server, mut registry) = registry()?;
+fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) -> Result<()> {
+    let mut registry = server.session()?;
     create(&mut registry, "orders", "step => 1000")?;
-    let mut client = node(&server, "node")?;
+    let mut client = node(server, "node")?;
     let last = next(&mut client, "orders")?;
     drop((client, registry));
     server.restart()?;
@@ -214,11 +205,10 @@ fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Opti
 }
 
 /// Where registries come into use or are given up while a column is attached, neither they nor the row here would be raised.
-#[test]
-fn the_registry_does_not_change_while_a_column_is_attached() -> Result<()> {
-    let (server, mut registry) = registry()?;
+fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) -> Result<()> {
+    let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
-    let [mut client, mut other] = [node(&server, "node")?, server.connect("node")?];
+    let [mut client, mut other] = [node(server, "node")?, server.connect("node")?];
     client.batch_execute("create table a (id bigint, note int); insert into a values (5000)")?;
     client.batch_execute("begin")?;
     attach(&mut client, "a")?;
@@ -234,4 +224,17 @@ fn the_registry_does_not_change_while_a_column_is_attached() -> Result<()> {
     attach(&mut other, "a")?;
     assert!(next(&mut client, "orders")? > 9000);
     Ok(())
+}
+
+#[test]
+fn tags_of_a_registry_change() -> Result<()> {
+    Server::builder().set("snowflake_ids.registry_timeout", "20s").cases(cases![
+        ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it,
+        what_another_node_holds_is_taken_away_where_that_is_asked_for,
+        a_transaction_that_attaches_takes_ids_above_the_columns,
+        a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags,
+        who_leaves_goes_on_by_the_terms_that_the_registry_has,
+        what_was_left_over_is_not_given_to_a_column_that_has_it,
+        the_registry_does_not_change_while_a_column_is_attached
+    ])
 }

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::snowflakes::{next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, sql};
 
 const PAGE: &str = "select snowflake_ids.status_page()::pg_catalog.text";
 
@@ -42,9 +42,8 @@ fn says(page: &str, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_quiet_server_is_well_and_says_what_it_has() -> Result<()> {
-    let (_server, mut client) = Server::builder().set("cluster_name", "shop_1").with_session()?;
+fn a_quiet_server_is_well_and_says_what_it_has(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "select snowflake_ids.segment_create('invoices'); select segment_nextval('invoices');
          select snowflake_ids.generator_create('web', 'javascript');
@@ -84,9 +83,8 @@ fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str)
 /// A view, columns of a row in it, and what is told of that: severity and problem.
 type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static str, &'static str);
 
-#[test]
-fn each_fault_is_told_by_itself() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     next(&mut client)?;
     let faults: [Fault; 14] = [
         (
@@ -156,9 +154,8 @@ fn each_fault_is_told_by_itself() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn whoever_may_not_read_a_view_gets_no_page(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute("create role guest")?;
     let views = [
         "status",
@@ -185,9 +182,8 @@ fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn restricted_tags_show_to_those_who_may_see_them() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn restricted_tags_show_to_those_who_may_see_them(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create role guest; create role clerk;
          select snowflake_ids.segment_create('open'); select snowflake_ids.segment_create('payments');
@@ -285,9 +281,7 @@ fn nothing_is_sampled_where_it_is_switched_off() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn names_are_text_in_every_encoding() -> Result<()> {
-    let server = Server::builder().start()?;
+fn names_are_text_in_every_encoding(server: &mut Server) -> Result<()> {
     for encoding in ["UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"] {
         let mut client = server.create_encoded_database(encoding)?;
         client.batch_execute(
@@ -305,9 +299,8 @@ fn names_are_text_in_every_encoding() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn no_name_is_looked_up_where_the_caller_says() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn no_name_is_looked_up_where_the_caller_says(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create schema evil;
          create function evil.refuse(text, text) returns boolean language plpgsql as $$ begin raise 'found'; end $$;
@@ -334,4 +327,16 @@ fn a_thousand_tags_fit() -> Result<()> {
     says(&page, &["\"total\": 1100", "tag 300"])?;
     ensure!(page.len() < 500_000, "{} bytes", page.len());
     Ok(())
+}
+
+#[test]
+fn the_report_and_the_page() -> Result<()> {
+    Server::builder().set("cluster_name", "shop_1").cases(cases![
+        a_quiet_server_is_well_and_says_what_it_has,
+        each_fault_is_told_by_itself,
+        whoever_may_not_read_a_view_gets_no_page,
+        restricted_tags_show_to_those_who_may_see_them,
+        names_are_text_in_every_encoding,
+        no_name_is_looked_up_where_the_caller_says
+    ])
 }

@@ -4,14 +4,11 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, status, take};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql};
 
 /// A session that changes tags, and two that use them.
-fn sessions() -> Result<(Server, Client, [Client; 2])> {
-    let server = Server::builder().start()?;
-    let changing = server.session()?;
-    let users = [server.connect("postgres")?, server.connect("postgres")?];
-    Ok((server, changing, users))
+fn sessions(server: &Server) -> Result<(Client, [Client; 2])> {
+    Ok((server.session()?, [server.connect("postgres")?, server.connect("postgres")?]))
 }
 
 fn assert_unknown(client: &mut Client) -> Result<()> {
@@ -20,9 +17,8 @@ fn assert_unknown(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_new_tag_is_there_from_its_commit_on() -> Result<()> {
-    let (_server, mut changing, [mut a, mut b]) = sessions()?;
+fn a_new_tag_is_there_from_its_commit_on(server: &mut Server) -> Result<()> {
+    let (mut changing, [mut a, mut b]) = sessions(server)?;
     changing.batch_execute("begin")?;
     create(&mut changing, "t", "")?;
     assert_unknown(&mut a)?;
@@ -35,9 +31,10 @@ fn a_new_tag_is_there_from_its_commit_on() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_dropped_tag_is_gone_from_the_commit_on_and_begins_anew_when_created_again() -> Result<()> {
-    let (_server, mut changing, [mut a, mut b]) = sessions()?;
+fn a_dropped_tag_is_gone_from_the_commit_on_and_begins_anew_when_created_again(
+    server: &mut Server,
+) -> Result<()> {
+    let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     assert_eq!([next(&mut changing, "t")?, next(&mut a, "t")?, next(&mut b, "t")?], [1, 2, 3]);
     changing.batch_execute("begin; select snowflake_ids.segment_drop('t')")?;
@@ -55,9 +52,8 @@ fn a_dropped_tag_is_gone_from_the_commit_on_and_begins_anew_when_created_again()
     Ok(())
 }
 
-#[test]
-fn drop_and_create_in_one_transaction_swap_the_tag_at_its_commit() -> Result<()> {
-    let (_server, mut changing, [mut a, mut b]) = sessions()?;
+fn drop_and_create_in_one_transaction_swap_the_tag_at_its_commit(server: &mut Server) -> Result<()> {
+    let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [1, 2]);
     changing.batch_execute("begin; select snowflake_ids.segment_drop('t')")?;
@@ -68,9 +64,8 @@ fn drop_and_create_in_one_transaction_swap_the_tag_at_its_commit() -> Result<()>
     Ok(())
 }
 
-#[test]
-fn a_set_value_counts_from_the_commit_on() -> Result<()> {
-    let (_server, mut changing, [mut a, mut b]) = sessions()?;
+fn a_set_value_counts_from_the_commit_on(server: &mut Server) -> Result<()> {
+    let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [1, 2]);
     changing.batch_execute("begin; select snowflake_ids.segment_set('t', 5000)")?;
@@ -95,9 +90,8 @@ fn a_set_value_counts_from_the_commit_on() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn altered_terms_count_from_the_commit_on() -> Result<()> {
-    let (_server, mut changing, [mut a, mut b]) = sessions()?;
+fn altered_terms_count_from_the_commit_on(server: &mut Server) -> Result<()> {
+    let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     let mut taken = vec![next(&mut a, "t")?, next(&mut b, "t")?];
     changing
@@ -122,9 +116,8 @@ fn altered_terms_count_from_the_commit_on() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on() -> Result<()> {
-    let (_server, mut changing, [mut a, mut b]) = sessions()?;
+fn an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on(server: &mut Server) -> Result<()> {
+    let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut a, "t", 35)?;
     changing.batch_execute("update snowflake_ids.segment set step = 300, max_step = 300 where tag = 't'")?;
@@ -136,4 +129,16 @@ fn an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on() -> Resu
     // With the old step it would be 80; what is buffered already saves up to two.
     assert!((1..=4).contains(&more), "{more} refills for 800 ids with a step of 300");
     ids::growing(&taken)
+}
+
+#[test]
+fn tags_change_at_the_commit() -> Result<()> {
+    Server::builder().cases(cases![
+        a_new_tag_is_there_from_its_commit_on,
+        a_dropped_tag_is_gone_from_the_commit_on_and_begins_anew_when_created_again,
+        drop_and_create_in_one_transaction_swap_the_tag_at_its_commit,
+        a_set_value_counts_from_the_commit_on,
+        altered_terms_count_from_the_commit_on,
+        an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on
+    ])
 }

@@ -3,14 +3,13 @@
 use anyhow::Result;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql};
 
 const SESSIONS: usize = 16;
 
-#[test]
-fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
+fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way(server: &mut Server) -> Result<()> {
     const ROUNDS: usize = 100;
-    let (server, mut client) = Server::builder().set("synchronous_commit", "off").with_session()?;
+    let mut client = server.session()?;
     create(&mut client, "t", "step => 100")?;
     client
         .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
@@ -33,11 +32,9 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
     ids::dense(taken.concat())
 }
 
-#[test]
-fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
+fn sixteen_sessions_use_a_thousand_tags(server: &mut Server) -> Result<()> {
     const TAGS: usize = 1000;
     const ROUNDS: usize = 15;
-    let server = Server::builder().start()?;
     server.session()?.batch_execute(&format!(
         "select snowflake_ids.segment_create('tag ' || n, step => 20) from generate_series(1, {TAGS}) n"
     ))?;
@@ -66,10 +63,8 @@ fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<()> {
+fn five_databases_at_once_have_each_their_own_tag_of_the_same_name(server: &mut Server) -> Result<()> {
     const DATABASES: usize = 5;
-    let server = Server::builder().start()?;
     for number in 0..DATABASES {
         let name = format!("db{number}");
         server.create_database(&name)?;
@@ -87,10 +82,9 @@ fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<(
     Ok(())
 }
 
-#[test]
-fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> {
+fn tags_of_one_increment_and_all_remainders_make_up_all_numbers(server: &mut Server) -> Result<()> {
     const INCREMENT: usize = 3;
-    let (server, mut client) = Server::builder().with_session()?;
+    let mut client = server.session()?;
     for remainder in 0..INCREMENT {
         let definition = format!("increment => {INCREMENT}, remainder => {remainder}, step => 7, start => 1");
         create(&mut client, &format!("t{remainder}"), &definition)?;
@@ -107,4 +101,14 @@ fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> 
         Ok(taken)
     })?;
     ids::dense(taken.concat())
+}
+
+#[test]
+fn ids_of_a_tag_are_dense() -> Result<()> {
+    Server::builder().set("synchronous_commit", "off").cases(cases![
+        sixteen_sessions_take_the_ids_of_one_tag_in_every_way,
+        sixteen_sessions_use_a_thousand_tags,
+        five_databases_at_once_have_each_their_own_tag_of_the_same_name,
+        tags_of_one_increment_and_all_remainders_make_up_all_numbers
+    ])
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, programs, sql, wait};
 
 /// A tag's row, but for what belongs to a moment.
 const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
@@ -23,9 +23,8 @@ fn dump_and_restore_as(server: &Server, user: &str, database: &str, options: &[&
     programs::output(psql.arg("--file").arg(file)).map(drop)
 }
 
-#[test]
-fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn a_restored_database_goes_on_above_every_id_of_the_dump(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     create(&mut client, "t", "step => 50, max_step => 500, description => 'invoices: ''all'' of them'")?;
     create(&mut client, "odd", "increment => 2, remainder => 1, max_value => 9999, start => 101")?;
     create(
@@ -41,7 +40,7 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
     let label: String = sql::one(&mut client, "select segment_nextval_text('dated')")?;
 
     client.batch_execute("create database copy")?;
-    dump_and_restore(&server, &[])?;
+    dump_and_restore(server, &[])?;
     let mut copy = server.connect("copy")?;
     assert_eq!(
         sql::column::<String>(&mut copy, DEFINITION)?,
@@ -62,16 +61,15 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     create(&mut client, "t", "")?;
     let before = take(&mut client, "t", 5)?;
     server.create_database("copy")?;
     // This session has asked for the tag before it was there.
     let mut copy = server.connect("copy")?;
     assert!(next(&mut copy, "t").is_err());
-    dump_and_restore(&server, &["--data-only"])?;
+    dump_and_restore(server, &["--data-only"])?;
     let after = next(&mut copy, "t")?;
     assert!(after > before[4], "{after} after {before:?}");
     Ok(())
@@ -110,13 +108,11 @@ fn may_take(server: &Server, role: &str) -> Result<bool> {
     }
 }
 
-#[test]
-fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
-    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
-    let mut client = shop(&server)?;
+fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<()> {
+    let mut client = shop(server)?;
     let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
     server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(&server, "keeper", "shop", &[])?;
+    dump_and_restore_as(server, "keeper", "shop", &[])?;
     let mut copy = server.connect("copy")?;
     assert_eq!(
         sql::column::<String>(&mut copy, DEFINITION)?,
@@ -127,7 +123,7 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     let bound = "select sequence::text || ' ' || tag from snowflake_ids.sequence_status";
     assert_eq!(sql::one::<String>(&mut copy, bound)?, "numbers numbers");
     assert_eq!(sql::one::<i64>(&mut copy, "select nextval('numbers')")?, 1);
-    assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
+    assert!(may_take(server, "alice")? && may_take(server, "keeper")? && !may_take(server, "bob")?);
     // What was granted to a role that is no more would be another's in another cluster.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);
     // Which server leases which worker id is not a database owner's to say.
@@ -147,9 +143,8 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn what_was_restricted_stays_so_where_a_role_is_missing(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "create role alice; create role bob; select snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE')",
@@ -163,7 +158,7 @@ fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
     let output = psql.args(["--quiet", "--no-psqlrc", "--dbname=copy", "--file"]).arg(file).output()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("role \"alice\" does not exist"), "{said}");
-    assert!(!may_take(&server, "bob")?, "a tag that was restricted is open");
+    assert!(!may_take(server, "bob")?, "a tag that was restricted is open");
     Ok(())
 }
 
@@ -200,12 +195,10 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
 }
 
 /// A dump of the schema alone, as frameworks keep it: tags are rows, and not in it. Each way that the error names gives one.
-#[test]
-fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
-    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
-    shop(&server)?;
+fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Result<()> {
+    shop(server)?;
     server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(&server, "keeper", "shop", &["--schema-only"])?;
+    dump_and_restore_as(server, "keeper", "shop", &["--schema-only"])?;
     let mut copy = server.connect("copy")?;
     copy.batch_execute("set role keeper")?;
     let insert = "insert into t default values returning id";
@@ -235,9 +228,7 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
 
 /// The table alone was dumped: its tag and what says that its sequence is bound are missing. Whichever way is taken, ids go on above its
 /// rows.
-#[test]
-fn a_table_that_was_dumped_alone_goes_on() -> Result<()> {
-    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
+fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
     shop.batch_execute(
@@ -251,11 +242,23 @@ fn a_table_that_was_dumped_alone_goes_on() -> Result<()> {
         copy.batch_execute("create database copy")?;
         let mut copy = server.connect("copy")?;
         copy.batch_execute("create extension if not exists snowflake_ids")?;
-        dump_and_restore_as(&server, "postgres", "shop", &["--table=t"])?;
+        dump_and_restore_as(server, "postgres", "shop", &["--table=t"])?;
         let error = sql::fails(&mut copy, insert, &SqlState::UNDEFINED_OBJECT)?;
         ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.attach")), "{error:?}");
         copy.batch_execute(&format!("select snowflake_ids.{way}")).context(way)?;
         assert_eq!(sql::one::<i64>(&mut copy, insert)?, 42, "{way}");
     }
     Ok(())
+}
+
+#[test]
+fn dumps_go_on_where_they_are_restored() -> Result<()> {
+    Server::builder().set("snowflake_ids.worker_id", "auto").cases(cases![
+        a_restored_database_goes_on_above_every_id_of_the_dump,
+        rows_of_a_data_dump_go_into_a_database_that_has_the_extension,
+        the_owner_of_a_database_dumps_and_restores_it,
+        what_was_restricted_stays_so_where_a_role_is_missing,
+        a_table_of_a_schema_dump_says_how_to_get_its_tag,
+        a_table_that_was_dumped_alone_goes_on
+    ])
 }

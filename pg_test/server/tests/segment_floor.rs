@@ -4,13 +4,7 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, ids};
-
-fn sessions() -> Result<(Server, Client)> {
-    let server = Server::builder().set("max_prepared_transactions", "2").start()?;
-    let client = server.session()?;
-    Ok((server, client))
-}
+use snowflake_ids_server_tests::{Server, cases, ids};
 
 /// Ids of a transaction that changes a tag and is rolled back.
 fn roll_back(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
@@ -22,9 +16,8 @@ fn roll_back(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
     Ok(taken)
 }
 
-#[test]
-fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
-    let (mut server, mut client) = sessions()?;
+fn ids_that_were_rolled_back_do_not_come_again_after_a_restart(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for tag in ["used", "own"] {
         create(&mut client, tag, "step => 10, max_step => 10")?;
     }
@@ -53,9 +46,8 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
 }
 
 /// Whichever session commits it, and over a restart.
-#[test]
-fn a_tag_that_a_prepared_transaction_forces_back_goes_back() -> Result<()> {
-    let (mut server, mut client) = sessions()?;
+fn a_tag_that_a_prepared_transaction_forces_back_goes_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for restarts in [false, true] {
         create(&mut client, "t", "step => 10, max_step => 10")?;
         roll_back(&mut client, "t", 100)?;
@@ -75,9 +67,8 @@ fn a_tag_that_a_prepared_transaction_forces_back_goes_back() -> Result<()> {
 }
 
 /// It may have handed out ids above all others, before it was forced or after.
-#[test]
-fn a_force_that_is_rolled_back_gives_nothing_back() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+fn a_force_that_is_rolled_back_gives_nothing_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for end in ["rollback", "prepare transaction 'p'; rollback prepared 'p'"] {
         for forces in [&[500_i64][..], &[500, 5], &[5, 500], &[5]] {
             create(&mut client, "t", "step => 10, max_step => 10")?;
@@ -103,9 +94,8 @@ fn a_force_that_is_rolled_back_gives_nothing_back() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     create(&mut client, "t", "step => 10, max_step => 10")?;
     client.batch_execute("begin; select snowflake_ids.segment_set('t', 100, force => true)")?;
     assert_eq!(take(&mut client, "t", 2)?, [101, 102]);
@@ -119,9 +109,10 @@ fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back() -> Result
 }
 
 /// What came after it was dropped is not the tag's that it is again.
-#[test]
-fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back(
+    server: &mut Server,
+) -> Result<()> {
+    let mut client = server.session()?;
     create(&mut client, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut client, "t", 5)?;
     client.batch_execute("begin; select snowflake_ids.segment_drop('t')")?;
@@ -133,9 +124,8 @@ fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_
 }
 
 /// Whatever the row is called by then.
-#[test]
-fn ids_that_were_rolled_back_do_not_come_again_under_another_name() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+fn ids_that_were_rolled_back_do_not_come_again_under_another_name(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     let definition = "step => 5, max_step => 5";
     let rename =
         |old: &str, new: &str| format!("update snowflake_ids.segment set tag = '{new}' where tag = '{old}'");
@@ -160,4 +150,16 @@ fn ids_that_were_rolled_back_do_not_come_again_under_another_name() -> Result<()
     client.batch_execute(&rename("d", "e"))?;
     taken.extend(take(&mut client, "e", 40)?);
     ids::unique(taken)
+}
+
+#[test]
+fn rollbacks_of_changes_give_nothing_back() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        ids_that_were_rolled_back_do_not_come_again_after_a_restart,
+        a_tag_that_a_prepared_transaction_forces_back_goes_back,
+        a_force_that_is_rolled_back_gives_nothing_back,
+        a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back,
+        a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back,
+        ids_that_were_rolled_back_do_not_come_again_under_another_name
+    ])
 }

@@ -5,7 +5,7 @@ use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
@@ -19,16 +19,16 @@ fn with_places(places: usize) -> Result<(Server, Client)> {
     Ok((server, client))
 }
 
-/// A server with room for a few tags, which are in use, and one tag more.
-fn full() -> Result<(Server, Client)> {
-    let (server, mut client) = with_places(TAGS)?;
+/// A session on a server with [`TAGS`] places: as many tags in use, and one tag more.
+fn full(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     for number in 0..=TAGS {
         create(&mut client, &format!("t{number}"), "step => 10")?;
     }
     for number in 0..TAGS {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 1);
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 fn create_many(client: &mut Client, tags: usize) -> Result<()> {
@@ -109,10 +109,9 @@ fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<(
     Ok(())
 }
 
-#[test]
-fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
+fn calls_that_wait_hold_no_places_that_others_want(server: &mut Server) -> Result<()> {
     const HELD: usize = 2 * TAGS;
-    let (server, mut client) = with_places(TAGS)?;
+    let mut client = server.session()?;
     create_many(&mut client, HELD + 2 * TAGS)?;
     let mut locker = server.connect("postgres")?;
     locker.batch_execute("begin")?;
@@ -124,7 +123,7 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
         client.batch_execute("set snowflake_ids.segment_wait_timeout = '10min'")?;
         calls.push(thread::spawn(move || next(&mut client, &format!("t{number}"))));
     }
-    wait_for_waiting(&server, i64::try_from(HELD)?)?;
+    wait_for_waiting(server, i64::try_from(HELD)?)?;
     for round in 1..=2 {
         for number in HELD..HELD + 2 * TAGS {
             let tag = format!("t{number}");
@@ -142,9 +141,8 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
 }
 
 /// Ids in a row, as many as a sequence's increment, come whole although a tag that has just come is granted few.
-#[test]
-fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Result<()> {
-    let (server, mut client) = full()?;
+fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place(server: &mut Server) -> Result<()> {
+    let mut client = full(server)?;
     client.batch_execute(
         "create sequence s increment 50; select snowflake_ids.bind_sequence('s'); create sequence other;
          select snowflake_ids.bind_sequence('other')",
@@ -164,9 +162,8 @@ fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Res
     Ok(())
 }
 
-#[test]
-fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<()> {
-    let (server, mut client) = full()?;
+fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once(server: &mut Server) -> Result<()> {
+    let mut client = full(server)?;
     client.batch_execute("select snowflake_ids.segment_drop('t2')")?;
     assert_eq!(next(&mut client, "t4")?, 1);
     for name in ["t0", "t1", "t3", "t4"] {
@@ -208,10 +205,9 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
 }
 
 /// What transactions gave out that were rolled back is noted of 1,024 tags at least, and takes no place.
-#[test]
-fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()> {
+fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of(server: &mut Server) -> Result<()> {
     const NOTES: usize = 1_024;
-    let (server, mut client) = with_places(TAGS)?;
+    let mut client = server.session()?;
     create_many(&mut client, NOTES + 3)?;
     let (tell, told) = mpsc::channel();
     let mut config = server.config("postgres");
@@ -240,4 +236,14 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()>
         assert_eq!(next(&mut client, &format!("t{number}"))?, 102);
     }
     Ok(())
+}
+
+#[test]
+fn four_places_serve_all_tags() -> Result<()> {
+    Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).cases(cases![
+        calls_that_wait_hold_no_places_that_others_want,
+        a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place,
+        a_dropped_tag_and_a_dropped_database_leave_their_places_at_once,
+        notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of
+    ])
 }

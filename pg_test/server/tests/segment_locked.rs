@@ -4,17 +4,17 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::{Server, ids};
+use snowflake_ids_server_tests::{Server, cases, ids};
 use std::thread;
 
-/// Two tags in use, with segments of ten ids.
-fn server() -> Result<(Server, Client)> {
-    let (server, mut client) = Server::builder().with_session()?;
+/// A session, and two tags in use, with segments of ten ids.
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     for tag in ["t", "other"] {
         create(&mut client, tag, "step => 10, max_step => 10")?;
         assert_eq!(next(&mut client, tag)?, 1);
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 /// While `locker` holds the row: what was reserved is handed out, then calls fail in time and say why,
@@ -42,18 +42,16 @@ fn check_free_again(client: &mut Client, mut taken: Vec<i64>) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn by_select_for_update() -> Result<()> {
-    let (server, mut client) = server()?;
+fn by_select_for_update(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut locker = server.locker("postgres", "t")?;
     let taken = check_locked(&mut client)?;
     locker.batch_execute("commit")?;
     check_free_again(&mut client, taken)
 }
 
-#[test]
-fn by_a_change_that_is_rolled_back() -> Result<()> {
-    let (server, mut client) = server()?;
+fn by_a_change_that_is_rolled_back(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut locker = server.connect("postgres")?;
     locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let taken = check_locked(&mut client)?;
@@ -61,17 +59,25 @@ fn by_a_change_that_is_rolled_back() -> Result<()> {
     check_free_again(&mut client, taken)
 }
 
-#[test]
-fn by_a_change_that_is_committed_while_a_call_waits() -> Result<()> {
-    let (server, mut client) = server()?;
+fn by_a_change_that_is_committed_while_a_call_waits(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut locker = server.connect("postgres")?;
     locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let mut taken = check_locked(&mut client)?;
     let waiting = thread::spawn(move || (next(&mut client, "t"), client));
-    wait_for_waiting(&server, 1)?;
+    wait_for_waiting(server, 1)?;
     assert!(!waiting.is_finished(), "the call did not wait for the lock");
     locker.batch_execute("commit")?;
     let (id, mut client) = waiting.join().unwrap();
     taken.push(id?);
     check_free_again(&mut client, taken)
+}
+
+#[test]
+fn a_row_is_locked() -> Result<()> {
+    Server::builder().cases(cases![
+        by_select_for_update,
+        by_a_change_that_is_rolled_back,
+        by_a_change_that_is_committed_while_a_call_waits
+    ])
 }

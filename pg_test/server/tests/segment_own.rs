@@ -4,12 +4,10 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql};
 
-fn sessions() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().start()?;
-    let (own, other) = (server.session()?, server.connect("postgres")?);
-    Ok((server, own, other))
+fn sessions(server: &Server) -> Result<(Client, Client)> {
+    Ok((server.session()?, server.connect("postgres")?))
 }
 
 fn assert_unknown(client: &mut Client) -> Result<()> {
@@ -17,9 +15,8 @@ fn assert_unknown(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
+fn a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
     own.batch_execute("begin")?;
     create(&mut own, "t", "step => 10")?;
     own.batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
@@ -35,9 +32,8 @@ fn a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap() -> R
     ids::dense(taken)
 }
 
-#[test]
-fn a_tag_created_used_and_rolled_back_leaves_nothing() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
+fn a_tag_created_used_and_rolled_back_leaves_nothing(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
     own.batch_execute("begin")?;
     create(&mut own, "t", "")?;
     take(&mut own, "t", 10)?;
@@ -49,9 +45,8 @@ fn a_tag_created_used_and_rolled_back_leaves_nothing() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_failed_transaction_is_as_good_as_one_rolled_back() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
+fn a_failed_transaction_is_as_good_as_one_rolled_back(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
     let failing = "do $$ begin
         perform snowflake_ids.segment_create('t');
         perform segment_nextval('t');
@@ -62,9 +57,8 @@ fn a_failed_transaction_is_as_good_as_one_rolled_back() -> Result<()> {
     assert_unknown(&mut other)
 }
 
-#[test]
-fn a_savepoint_takes_back_what_was_done_since() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
+fn a_savepoint_takes_back_what_was_done_since(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
     own.batch_execute("begin; savepoint a")?;
     create(&mut own, "t", "start => 100")?;
     assert_eq!(next(&mut own, "t")?, 100);
@@ -86,10 +80,8 @@ fn a_savepoint_takes_back_what_was_done_since() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_prepared_transaction_keeps_the_tag_and_its_ids() -> Result<()> {
-    let server = Server::builder().set("max_prepared_transactions", "2").start()?;
-    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
+fn a_prepared_transaction_keeps_the_tag_and_its_ids(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
     own.batch_execute("begin")?;
     create(&mut own, "t", "")?;
     let mut taken = take(&mut own, "t", 5)?;
@@ -104,4 +96,15 @@ fn a_prepared_transaction_keeps_the_tag_and_its_ids() -> Result<()> {
     taken.push(next(&mut other, "t")?);
     taken.push(next(&mut own, "t")?);
     ids::growing(&taken)
+}
+
+#[test]
+fn transactions_use_the_tags_that_they_create() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap,
+        a_tag_created_used_and_rolled_back_leaves_nothing,
+        a_failed_transaction_is_as_good_as_one_rolled_back,
+        a_savepoint_takes_back_what_was_done_since,
+        a_prepared_transaction_keeps_the_tag_and_its_ids
+    ])
 }

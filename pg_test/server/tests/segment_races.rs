@@ -6,7 +6,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{WORKER, create, processes, take};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, full, ids, wait};
+use snowflake_ids_server_tests::{Server, cases, full, ids, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -106,16 +106,11 @@ fn under_load(
     Ok(taken.concat())
 }
 
-fn server(definition: &str) -> Result<Server> {
-    let server = Server::builder().start()?;
-    create(&mut server.session()?, "t", definition)?;
-    Ok(server)
-}
-
-#[test]
-fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives() -> Result<()> {
-    let server = server("step => 10")?;
-    let taken = under_load(&server, Worker::HeldUp, |client, round| {
+fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives(
+    server: &mut Server,
+) -> Result<()> {
+    create(&mut server.session()?, "t", "step => 10")?;
+    let taken = under_load(server, Worker::HeldUp, |client, round| {
         let again = format!(
             "begin; select snowflake_ids.segment_drop('t');
              select snowflake_ids.segment_create('t', start => {}, step => 10); commit",
@@ -127,10 +122,9 @@ fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives()
     ids::unique(taken)
 }
 
-#[test]
-fn altering_a_tag_again_and_again_loses_no_id() -> Result<()> {
-    let server = server("step => 10")?;
-    let taken = under_load(&server, Worker::LetAlone, |client, round| {
+fn altering_a_tag_again_and_again_loses_no_id(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, "t", "step => 10")?;
+    let taken = under_load(server, Worker::LetAlone, |client, round| {
         // The rule by which ids are made: what is reserved is taken back and reserved anew.
         let max_value = 1_000_000_000 + round;
         client
@@ -140,16 +134,17 @@ fn altering_a_tag_again_and_again_loses_no_id() -> Result<()> {
     ids::dense(taken)
 }
 
-#[test]
-fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again() -> Result<()> {
+fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again(
+    server: &mut Server,
+) -> Result<()> {
     const CHANGES: [&str; 4] = [
         "select snowflake_ids.segment_alter('t', description => 'changed')",
         "select snowflake_ids.segment_alter('t', max_value => 1000000000000000)",
         "select snowflake_ids.segment_set('t', ROUND * 1000000)",
         "update snowflake_ids.segment set step = step % 10 + 5",
     ];
-    let server = server("step => 10, max_step => 20")?;
-    let taken = under_load(&server, Worker::HeldUp, |client, round| {
+    create(&mut server.session()?, "t", "step => 10, max_step => 20")?;
+    let taken = under_load(server, Worker::HeldUp, |client, round| {
         client.batch_execute("begin")?;
         let mut taken = Vec::new();
         for change in [CHANGES[round % 4], CHANGES[(round + 1 + round / 4 % 3) % 4]] {
@@ -160,4 +155,13 @@ fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again()
         Ok(taken)
     })?;
     ids::unique(taken)
+}
+
+#[test]
+fn changes_again_and_again_repeat_nothing() -> Result<()> {
+    Server::builder().cases(cases![
+        a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives,
+        altering_a_tag_again_and_again_loses_no_id,
+        ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again
+    ])
 }

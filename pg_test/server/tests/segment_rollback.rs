@@ -1,19 +1,11 @@
 //! Rollbacks never give ids back: what a transaction handed out of a row that it had changed does not come again.
 
 use anyhow::{Context, Result};
-use postgres::Client;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
-use snowflake_ids_server_tests::{Builder, Server, ids, wait};
+use snowflake_ids_server_tests::{Server, cases, ids, wait};
 
-fn sessions(builder: Builder) -> Result<(Server, Client, Client)> {
-    let server = builder.start()?;
-    let (own, other) = (server.session()?, server.connect("postgres")?);
-    Ok((server, own, other))
-}
-
-#[test]
-fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again() -> Result<()> {
-    let (_server, mut own, mut other) = sessions(Server::builder())?;
+fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     own.batch_execute("begin")?;
     create(&mut own, "t", "")?;
     let mut taken = take(&mut own, "t", 3)?;
@@ -34,9 +26,8 @@ const CHANGES: [&str; 4] = [
     "update snowflake_ids.segment set step = 20 where tag = 't'",
 ];
 
-#[test]
-fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again() -> Result<()> {
-    let (_server, mut own, mut other) = sessions(Server::builder())?;
+fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     let pairs = CHANGES.iter().flat_map(|first| CHANGES.map(|second| (*first, second)));
     // To set the same value twice is refused: ids above it were issued meanwhile.
     for (first, second) in pairs.filter(|(first, second)| first != second || !first.contains("segment_set")) {
@@ -58,7 +49,8 @@ fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again() -> Result<()> {
 #[test]
 fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     let prefetch = Server::builder().set("snowflake_ids.segment_prefetch", "50");
-    let (_server, mut own, mut other) = sessions(prefetch)?;
+    let server = prefetch.start()?;
+    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     create(&mut own, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut other, "t", 1)?;
     // Beyond the first buffer, so that the second begins after it.
@@ -73,4 +65,12 @@ fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     own.batch_execute(CHANGES[1])?;
     taken.extend(take(&mut other, "t", 30)?);
     ids::unique(taken)
+}
+
+#[test]
+fn rollbacks_give_no_id_back() -> Result<()> {
+    Server::builder().cases(cases![
+        ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again,
+        ids_taken_by_changes_that_are_rolled_back_do_not_come_again
+    ])
 }

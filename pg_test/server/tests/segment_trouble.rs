@@ -6,15 +6,15 @@ use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql, wait};
 use std::thread;
 
-/// A server with a tag, and a session whose calls wait 700 ms at most. Those of other sessions wait for as long as it takes.
-fn server() -> Result<(Server, Client)> {
-    let (server, mut client) = Server::builder().with_session()?;
+/// A session whose calls wait 700 ms at most, and a tag. Calls of other sessions wait for as long as it takes.
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     create(&mut client, "good", "step => 10, max_step => 10")?;
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
-    Ok((server, client))
+    Ok(client)
 }
 
 fn assert_served(server: &Server) -> Result<()> {
@@ -27,9 +27,8 @@ fn refusal(client: &mut Client, tag: &str) -> Result<postgres::error::DbError> {
     Ok(error)
 }
 
-#[test]
-fn a_row_whose_refill_fails() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_row_whose_refill_fails(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     create(&mut client, "bad", "")?;
     client.batch_execute(
         "create function fail() returns trigger language plpgsql as
@@ -43,18 +42,17 @@ fn a_row_whose_refill_fails() -> Result<()> {
         let mut client = server.connect("postgres")?;
         thread::spawn(move || next(&mut client, "bad"))
     };
-    wait_for_waiting(&server, 1)?;
-    assert_served(&server)?;
+    wait_for_waiting(server, 1)?;
+    assert_served(server)?;
     client.batch_execute("drop trigger fail on snowflake_ids.segment")?;
     assert_eq!(waiting.join().unwrap()?, 1, "service resumes by itself");
     Ok(())
 }
 
-#[test]
-fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
+fn the_log_is_told_of_a_failure_once_however_many_calls_wait(server: &mut Server) -> Result<()> {
     const SESSIONS: usize = 10;
     const TOLD: &str = "could not reserve ids";
-    let (server, mut client) = server()?;
+    let mut client = session(server)?;
     let fails = |client: &mut Client, message: &str| {
         client.batch_execute(&format!(
             "create or replace function fail() returns trigger language plpgsql as
@@ -88,15 +86,14 @@ fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut making = server.connect("postgres")?;
     making.batch_execute("begin")?;
     create(&mut making, "new", "")?;
     client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
     refusal(&mut client, "new")?;
-    assert_served(&server)?;
+    assert_served(server)?;
     assert_eq!(next(&mut making, "new")?, 1);
     making.batch_execute("commit")?;
     client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
@@ -104,9 +101,8 @@ fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making() -> Result<
     Ok(())
 }
 
-#[test]
-fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     server.create_database("other")?;
     let mut other = server.connect("other")?;
     create(&mut other, "good", "step => 10, max_step => 10")?;
@@ -135,9 +131,8 @@ fn tags_that_do_not_exist_take_no_place_from_those_that_do() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()> {
-    let (server, mut client) = server()?;
+fn settings_of_the_database_do_not_keep_the_worker_from_its_work(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     client.batch_execute(
         "create schema evil; create function evil.greatest_trap() returns int language sql as 'select 1';
          alter database postgres set default_transaction_read_only = on;
@@ -155,4 +150,15 @@ fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()>
     let mut affected = server.config("postgres").options("-c statement_timeout=0").connect(NoTls)?;
     assert_eq!(sql::one::<i64>(&mut affected, "select segment_nextval('good')")?, 101);
     Ok(())
+}
+
+#[test]
+fn other_tags_are_served() -> Result<()> {
+    Server::builder().cases(cases![
+        the_log_is_told_of_a_failure_once_however_many_calls_wait,
+        a_row_whose_refill_fails,
+        a_tag_to_be_made_on_first_use_that_another_transaction_is_making,
+        a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends,
+        settings_of_the_database_do_not_keep_the_worker_from_its_work
+    ])
 }

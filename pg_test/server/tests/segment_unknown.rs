@@ -6,7 +6,7 @@ use postgres::{CancelToken, Client, NoTls};
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql, wait};
 use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
@@ -14,16 +14,16 @@ const PLACES: &str = "16";
 /// More tags that no session has found than there are places.
 const TRIALS: usize = 20;
 
-/// A server with tags of which some are in use: t0 to t4 of t0 to t9.
-fn server() -> Result<(Server, Client)> {
-    let (server, mut client) = Server::builder().set("snowflake_ids.max_tags", PLACES).with_session()?;
+/// A session, and tags of which some are in use: t0 to t4 of t0 to t9.
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     for number in 0..10 {
         create(&mut client, &format!("t{number}"), "step => 10")?;
     }
     for number in 0..5 {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 1);
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 /// The tags that have places.
@@ -68,10 +68,9 @@ fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     .map(drop)
 }
 
-#[test]
-fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Result<()> {
-    let (server, mut client) = server()?;
-    impatient_calls(&server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
+fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    impatient_calls(server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
     assert_eq!(places(&mut client)?, tags(0..5));
     assert_eq!(next(&mut client, "t5")?, 1);
     // The same where it can't be seen whether the tags are there, and where they would be made.
@@ -80,8 +79,8 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Resul
         ("access exclusive", "set statement_timeout = '2ms'"),
         ("exclusive", "set snowflake_ids.segment_auto_create = on; set statement_timeout = '2ms'"),
     ] {
-        let mut locker = lock(&server, mode)?;
-        impatient_calls(&server, settings)?;
+        let mut locker = lock(server, mode)?;
+        impatient_calls(server, settings)?;
         locker.batch_execute("rollback")?;
         assert_eq!(places(&mut client)?, tags(0..6), "{mode}, {settings}");
     }
@@ -112,20 +111,21 @@ fn waiting(server: &Server) -> Result<Waiting> {
     Ok(waiting)
 }
 
-#[test]
-fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() -> Result<()> {
-    let (server, mut client) = server()?;
+fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
+    server: &mut Server,
+) -> Result<()> {
+    let mut client = session(server)?;
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
     for number in 0..7 {
         create(&mut in_a, &format!("a{number}"), "")?;
     }
-    let mut locker = lock(&server, "exclusive")?;
-    let waiting = waiting(&server)?;
+    let mut locker = lock(server, "exclusive")?;
+    let waiting = waiting(server)?;
     wait::until_true("the calls to wait", || Ok(places(&mut client)?.len() == 5 + TRIALS))?;
 
     // One more waits as they do.
-    let mut another = creating(&server)?;
+    let mut another = creating(server)?;
     another.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
     sql::explained(
         &mut another,
@@ -167,9 +167,8 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     Ok(())
 }
 
-#[test]
-fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()> {
-    let (server, _) = server()?;
+fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries(server: &mut Server) -> Result<()> {
+    session(server)?;
     let mut client = server.connect("postgres")?;
     let pid = sql::one(&mut client, "select pg_backend_pid()")?;
     let mut try_names = |first: u32, last: u32| {
@@ -186,4 +185,13 @@ fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()>
     let grown = memory(pid, "RssAnon")?.context("the session is gone")?.saturating_sub(before);
     assert!(grown < 500, "20,000 names took {grown} kB");
     Ok(())
+}
+
+#[test]
+fn unknown_tags_take_nothing_away() -> Result<()> {
+    Server::builder().set("snowflake_ids.max_tags", PLACES).cases(cases![
+        calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out,
+        while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids,
+        a_session_s_memory_does_not_grow_with_the_names_that_it_tries
+    ])
 }

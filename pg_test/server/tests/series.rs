@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, Shutdown, full, programs, sql};
+use snowflake_ids_server_tests::{Server, cases, full, programs, sql};
 use std::thread;
 
 /// Sessions that insert rows.
@@ -17,14 +17,15 @@ const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) f
 const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.series_key as k
     where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
 
-fn server() -> Result<Server> {
-    let (server, mut client) = Server::builder().with_session()?;
+/// Makes a series and the table that it numbers.
+fn create(server: &Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "select snowflake_ids.series_create('invoices');
          create table invoice (tenant bigint, number bigint);
          select snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant')",
     )?;
-    Ok(server)
+    Ok(())
 }
 
 fn has_no_gaps(client: &mut Client) -> Result<()> {
@@ -55,9 +56,8 @@ fn insert(mut client: Client, seed: u32) -> u64 {
     }
 }
 
-#[test]
-fn kill_9_leaves_no_gap() -> Result<()> {
-    let mut server = server()?;
+fn kill_9_leaves_no_gap(server: &mut Server) -> Result<()> {
+    create(server)?;
     for round in 0..if full() { 20 } else { 4 } {
         let before: i64 = sql::one(&mut server.session()?, "select count(*) from invoice")?;
         let sessions = server.sessions("postgres", SESSIONS)?;
@@ -80,9 +80,8 @@ fn kill_9_leaves_no_gap() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_dump_has_the_counters() -> Result<()> {
-    let server = server()?;
+fn a_dump_has_the_counters(server: &mut Server) -> Result<()> {
+    create(server)?;
     let mut client = server.session()?;
     client.batch_execute(
         "insert into invoice (tenant) select k % 7 from generate_series(1, 100) as k;
@@ -106,9 +105,8 @@ fn a_dump_has_the_counters() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_prepared_transaction_keeps_its_number() -> Result<()> {
-    let (mut server, mut client) = Server::builder().set("max_prepared_transactions", "5").with_session()?;
+fn a_prepared_transaction_keeps_its_number(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute("select snowflake_ids.series_create('invoices')")?;
     for (key, name) in [(1, "one"), (2, "two")] {
         client.batch_execute(&format!(
@@ -127,14 +125,11 @@ fn a_prepared_transaction_keeps_its_number() -> Result<()> {
     ensure!(next == 2, "{next}");
     let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 2)")?;
     ensure!(next == 1, "{next}");
-    server.stop(Shutdown::Fast)
+    Ok(())
 }
 
-#[test]
-fn counters_do_not_bloat() -> Result<()> {
-    let server = server()?;
-    // A vacuum of any table would keep old rows as long as it looks at some.
-    server.reload("autovacuum", "off")?;
+fn counters_do_not_bloat(server: &mut Server) -> Result<()> {
+    create(server)?;
     let mut client = server.session()?;
     let calls = if full() { 1_000_000 } else { 50_000 };
     client.batch_execute("select series_nextval('invoices', k) from generate_series(1, 1000) as k")?;
@@ -160,4 +155,14 @@ fn counters_do_not_bloat() -> Result<()> {
     let index: i64 = sql::one(&mut client, "select pg_relation_size('snowflake_ids.series_bigint_pkey')")?;
     ensure!(index <= 200_000, "an index of {index} bytes for 1000 keys");
     Ok(())
+}
+
+#[test]
+fn gapless_series_leave_no_gap() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "5").set("autovacuum", "off").cases(cases![
+        kill_9_leaves_no_gap,
+        a_dump_has_the_counters,
+        a_prepared_transaction_keeps_its_number,
+        counters_do_not_bloat
+    ])
 }

@@ -4,18 +4,16 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql};
 
-/// A server with what the calls use, and a session that has a table locked.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().start()?;
+/// A session that is to lock a table, and what the calls use.
+fn locker(server: &Server) -> Result<Client> {
     server.session()?.batch_execute(
         "create role app login;
          select snowflake_ids.series_create('gapless'), snowflake_ids.series_create('other'), snowflake_ids.series_create('monotonic', 'monotonic'),
              snowflake_ids.series_create('restricted', owner => 'app'), snowflake_ids.generator_create('web', 'twitter')",
     )?;
-    let locker = server.connect("postgres")?;
-    Ok((server, locker))
+    server.connect("postgres")
 }
 
 /// A table, and a call that looks into it: of a session that has called for nothing yet.
@@ -28,9 +26,8 @@ const CALLS: [(&str, &str); 6] = [
     ("generator", "select snowflake_nextval('web')"),
 ];
 
-#[test]
-fn calls_that_have_to_look_say_what_they_waited_for() -> Result<()> {
-    let (server, mut locker) = server()?;
+fn calls_that_have_to_look_say_what_they_waited_for(server: &mut Server) -> Result<()> {
+    let mut locker = locker(server)?;
     for (table, call) in CALLS {
         locker.batch_execute(&format!("begin; lock table snowflake_ids.{table}"))?;
         let mut client = server.connect("postgres")?;
@@ -48,9 +45,8 @@ fn calls_that_have_to_look_say_what_they_waited_for() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_lock_timeout_that_is_shorter_holds() -> Result<()> {
-    let (server, mut locker) = server()?;
+fn a_lock_timeout_that_is_shorter_holds(server: &mut Server) -> Result<()> {
+    let mut locker = locker(server)?;
     locker.batch_execute("begin; lock table snowflake_ids.generator")?;
     let mut client = server.connect("postgres")?;
     client.batch_execute("set lock_timeout = '10ms'")?;
@@ -62,9 +58,8 @@ fn a_lock_timeout_that_is_shorter_holds() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_session_that_knows_the_registries_does_not_wait_for_them() -> Result<()> {
-    let (server, mut locker) = server()?;
+fn a_session_that_knows_the_registries_does_not_wait_for_them(server: &mut Server) -> Result<()> {
+    let mut locker = locker(server)?;
     let mut client = server.connect("postgres")?;
     client.batch_execute("select series_nextval('gapless', 1::bigint)")?;
     locker.batch_execute("begin; lock table snowflake_ids.registry_server")?;
@@ -79,4 +74,13 @@ fn a_session_that_knows_the_registries_does_not_wait_for_them() -> Result<()> {
     locker.batch_execute("delete from snowflake_ids.registry_server")?;
     assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('gapless', 1::bigint)")?, 3);
     Ok(())
+}
+
+#[test]
+fn calls_wait_for_what_they_do_not_know() -> Result<()> {
+    Server::builder().cases(cases![
+        calls_that_have_to_look_say_what_they_waited_for,
+        a_lock_timeout_that_is_shorter_holds,
+        a_session_that_knows_the_registries_does_not_wait_for_them
+    ])
 }

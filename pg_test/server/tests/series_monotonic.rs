@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::Cluster;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, sql, wait};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -118,12 +118,11 @@ fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
     seen.add(load(sessions(&server)?, 3, |calls| called(calls, 500))?)
 }
 
-#[test]
-fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
-    let mut server = server(Server::builder(), ", sections => 3, step => 50, max_step => 500")?;
+fn kill_9_and_restarts_give_no_number_twice(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 3, step => 50, max_step => 500")?;
     let mut seen = Seen::default();
     for round in 0..if full() { 20 } else { 4 } {
-        let calls = load(sessions(&server)?, 40, |calls| {
+        let calls = load(sessions(server)?, 40, |calls| {
             called(calls, 150)?;
             if round % 2 == 0 { server.kill9() } else { server.stop(Shutdown::Fast) }
         });
@@ -134,9 +133,8 @@ fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
 }
 
 /// However many keys share it: a write for each step that the highest key comes on.
-#[test]
-fn a_section_takes_one_write_for_each_step() -> Result<()> {
-    let server = server(Server::builder(), ", sections => 1, step => 100, max_step => 100")?;
+fn a_section_takes_one_write_for_each_step(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 1, step => 100, max_step => 100")?;
     let mut client = server.session()?;
     let refills = "select refills from snowflake_ids.segment_status where tag = 'chat section 1 of 1'";
     for round in 1..=50 {
@@ -225,9 +223,10 @@ fn a_promoted_standby_goes_on_above() -> Result<()> {
     seen.add(vec![call(&mut client, "generate_series(1, 30)")?])
 }
 
-#[test]
-fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped() -> Result<()> {
-    let (server, mut client) = Server::builder().with_session()?;
+fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped(
+    server: &mut Server,
+) -> Result<()> {
+    let mut client = server.session()?;
     let mut seen = Seen::default();
     client.batch_execute("begin")?;
     create(&mut client, ", sections => 2")?;
@@ -272,9 +271,8 @@ fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped
     Ok(())
 }
 
-#[test]
-fn a_key_that_is_set_goes_on_above_for_all_sessions() -> Result<()> {
-    let server = server(Server::builder(), ", sections => 1, step => 100, max_step => 100")?;
+fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 1, step => 100, max_step => 100")?;
     let (mut client, mut other) = (server.session()?, server.session()?);
     let mut seen = Seen::default();
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?])?;
@@ -334,9 +332,8 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
-    let (_server, mut client) = Server::builder().with_session()?;
+fn rows_are_filled_as_texts_and_by_copy(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     client.batch_execute(
         "select snowflake_ids.series_create('messages', kind => 'monotonic', key_type => 'uuid', format => 'M-{n:5}');
          create table message (conversation uuid, number bigint, place serial);
@@ -373,9 +370,8 @@ fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn what_cannot_be_is_refused() -> Result<()> {
-    let server = server(Server::builder(), ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
+fn what_cannot_be_is_refused(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
     let mut client = server.session()?;
     client.batch_execute("create role plain login; grant usage on schema snowflake_ids to plain")?;
     for number in 1..=3 {
@@ -452,4 +448,16 @@ fn places_of_sections_change_hands() -> Result<()> {
         seen.add(vec![call(&mut client, "generate_series(1, 60)")?])?;
     }
     Ok(())
+}
+
+#[test]
+fn numbers_of_a_key_grow() -> Result<()> {
+    Server::builder().cases(cases![
+        kill_9_and_restarts_give_no_number_twice,
+        a_section_takes_one_write_for_each_step,
+        a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped,
+        a_key_that_is_set_goes_on_above_for_all_sessions,
+        rows_are_filled_as_texts_and_by_copy,
+        what_cannot_be_is_refused
+    ])
 }

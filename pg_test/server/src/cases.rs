@@ -29,7 +29,7 @@ const ROLES: &str =
 ///
 /// # Errors
 /// Cases failed: the error names each and says why.
-pub(crate) fn run<Servers>(
+pub fn run<Servers>(
     cases: &[Case<Servers>],
     start: impl Fn() -> Result<Servers>,
     renew: impl Fn(&mut Servers) -> Result<()>,

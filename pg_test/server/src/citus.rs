@@ -2,6 +2,7 @@
 //! does was compared with Citus 13.2.
 
 use crate::builder::Builder;
+use crate::cases::{self, Case};
 use crate::cluster;
 use crate::server::Server;
 use crate::sql;
@@ -43,7 +44,18 @@ impl Server {
     }
 }
 
-/// A coordinator and its workers. The extension is on none of them yet.
+/// How far a cluster is set up in its database `postgres`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SetUp {
+    /// The servers are nodes of one cluster.
+    Bare,
+    /// All have the extension.
+    Extension,
+    /// Ids come from the coordinator.
+    Joined,
+}
+
+/// A coordinator and its workers.
 #[derive(Debug)]
 pub struct Citus {
     /// The coordinator.
@@ -53,33 +65,55 @@ pub struct Citus {
 }
 
 impl Citus {
-    /// A coordinator and so many workers, in the database `postgres`.
+    /// A coordinator and so many workers, set up as far as said.
     #[track_caller]
-    pub fn bare(workers: usize) -> Result<Self> {
-        let coordinator = node().start()?;
-        coordinator.create_citus("postgres")?;
-        let mut cluster = Self { coordinator, workers: Vec::new() };
-        cluster.set_coordinator("postgres")?;
-        for _ in 0..workers {
-            cluster.add()?;
-        }
-        Ok(cluster)
-    }
-
-    /// The same, with the extension on all.
-    #[track_caller]
-    pub fn start(workers: usize) -> Result<Self> {
-        let cluster = Self::bare(workers)?;
-        cluster.session()?.batch_execute("create extension snowflake_ids")?;
+    pub fn of(workers: usize, set_up: SetUp) -> Result<Self> {
+        let start = |_| node().start();
+        let cluster =
+            Self { coordinator: start(0)?, workers: (0..workers).map(start).collect::<Result<_>>()? };
+        cluster.set_up(set_up)?;
         Ok(cluster)
     }
 
     /// The same, where ids come from the coordinator.
     #[track_caller]
     pub fn joined(workers: usize) -> Result<Self> {
-        let cluster = Self::start(workers)?;
-        cluster.session()?.batch_execute(USE_CITUS)?;
-        Ok(cluster)
+        Self::of(workers, SetUp::Joined)
+    }
+
+    fn set_up(&self, set_up: SetUp) -> Result<()> {
+        for server in self.servers() {
+            server.create_citus("postgres")?;
+        }
+        self.set_coordinator("postgres")?;
+        let mut client = self.session()?;
+        for worker in &self.workers {
+            add(&mut client, worker)?;
+        }
+        if set_up >= SetUp::Extension {
+            client.batch_execute("create extension snowflake_ids")?;
+        }
+        if set_up == SetUp::Joined {
+            client.batch_execute(USE_CITUS)?;
+        }
+        Ok(())
+    }
+
+    /// Runs cases on one cluster with so many workers, which is set up anew for each. Workers that a case adds serve that
+    /// case alone.
+    ///
+    /// # Errors
+    /// Cases failed.
+    pub fn cases(workers: usize, set_up: SetUp, cases: &[Case<Self>]) -> Result<()> {
+        cases::run(
+            cases,
+            || Self::of(workers, set_up),
+            |cluster| {
+                cluster.workers.truncate(workers);
+                cluster.servers().try_for_each(Server::renew)?;
+                cluster.set_up(set_up)
+            },
+        )
     }
 
     /// A session on the coordinator.

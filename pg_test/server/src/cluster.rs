@@ -1,6 +1,7 @@
 //! A registry, and the servers whose ids come from it: its nodes.
 
 use crate::builder::Builder;
+use crate::cases::{self, Case};
 use crate::load::Taken;
 use crate::registry::auto;
 use crate::segments::{TIMEOUT, take_until_refused};
@@ -45,14 +46,52 @@ impl Cluster {
     /// A registry and so many nodes with settings of their own.
     #[track_caller]
     pub fn of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
+        let cluster = Self::strangers_of(registry, node, nodes)?;
+        cluster.join()?;
+        Ok(cluster)
+    }
+
+    /// A registry and so many servers that know it and have not joined it.
+    #[track_caller]
+    fn strangers_of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
         let registry = registry.start()?;
-        registry.serve_nodes()?;
-        let nodes = (0..nodes).map(|_| {
-            let node = node.clone().start()?;
-            node.join(&registry)?;
-            Ok(node)
-        });
-        Ok(Self { nodes: nodes.collect::<Result<_>>()?, registry })
+        let nodes = (0..nodes).map(|_| node.clone().start());
+        let cluster = Self { nodes: nodes.collect::<Result<_>>()?, registry };
+        cluster.introduce()?;
+        Ok(cluster)
+    }
+
+    fn introduce(&self) -> Result<()> {
+        self.registry.serve_nodes()?;
+        self.nodes.iter().try_for_each(|node| node.introduce(NAME, &[self.registry.port()]).map(drop))
+    }
+
+    fn join(&self) -> Result<()> {
+        self.nodes.iter().try_for_each(|node| Ok(node.connect("postgres")?.batch_execute(JOIN)?))
+    }
+
+    /// Runs cases on one registry with so many nodes, all of which join it anew for each case.
+    ///
+    /// # Errors
+    /// Cases failed.
+    pub fn cases(nodes: usize, cases: &[Case<Self>]) -> Result<()> {
+        let start = || Self::start(nodes);
+        cases::run(cases, start, |cluster| cluster.renew().and_then(|()| cluster.join()))
+    }
+
+    /// The same with one server that knows the registry and has not joined it.
+    ///
+    /// # Errors
+    /// Cases failed.
+    pub fn cases_of_strangers(cases: &[Case<Self>]) -> Result<()> {
+        cases::run(cases, || Self::strangers_of(auto(), &node(), 1), |cluster| cluster.renew())
+    }
+
+    fn renew(&self) -> Result<()> {
+        // Else nodes would look for what is not there any more.
+        self.nodes.iter().try_for_each(Server::renew)?;
+        self.registry.renew()?;
+        self.introduce()
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.

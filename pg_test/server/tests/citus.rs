@@ -3,10 +3,10 @@
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::{row, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, segments, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, segments, snowflakes, sql, wait};
 
 /// Ids of all servers, of both kinds: none twice.
 fn unique(cluster: &Citus, tag: &str) -> Result<()> {
@@ -29,9 +29,9 @@ fn workers(cluster: &Citus) -> Result<Vec<i32>> {
 }
 
 /// Settings and one call are all that there is to do. Before it, workers give no ids.
-#[test]
-fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing() -> Result<()> {
-    let cluster = Citus::start(3)?;
+fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
+    cluster: &mut Citus,
+) -> Result<()> {
     let mut client = cluster.session()?;
     // Steps that last: else a refill may be under way that was asked for before.
     client.batch_execute("select snowflake_ids.segment_create('t', step => 100000)")?;
@@ -44,41 +44,37 @@ fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing() 
     let registry = "select server from snowflake_ids.registry_server";
     ensure!(sql::column::<String>(&mut worker, registry)? == ["citus_coordinator"]);
     ensure!(sql::column::<String>(&mut client, registry)?.is_empty(), "it is the registry itself");
-    unique(&cluster, "t")?;
+    unique(cluster, "t")?;
     // What a server holds of ids, and as whom, is not given up by the second call.
-    let (before, number) = (workers(&cluster)?, segments::next(&mut worker, "t")?);
+    let (before, number) = (workers(cluster)?, segments::next(&mut worker, "t")?);
     let reserved: i64 = row(&mut client, "t", "max_id")?;
     client.batch_execute(USE_CITUS)?;
-    ensure!(workers(&cluster)? == before, "worker ids have changed");
+    ensure!(workers(cluster)? == before, "worker ids have changed");
     ensure!(segments::next(&mut worker, "t")? == number + 1, "a gap");
     ensure!(row::<i64>(&mut client, "t", "max_id")? == reserved, "segments were given up");
     Ok(())
 }
 
 /// Nobody calls anything for it.
-#[test]
-fn a_worker_that_is_added_joins_by_itself() -> Result<()> {
-    let mut cluster = Citus::joined(1)?;
+fn a_worker_that_is_added_joins_by_itself(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.batch_execute("select snowflake_ids.segment_create('t')")?;
     cluster.add()?;
-    unique(&cluster, "t")?;
-    well(&mut client, 3)?;
+    unique(cluster, "t")?;
+    well(&mut client, 4)?;
     // Nor after it was away from the cluster.
-    let port = cluster.workers[1].port();
+    let port = cluster.workers[2].port();
     client.batch_execute(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
-    citus::add(&mut client, &cluster.workers[1])?;
-    unique(&cluster, "t")?;
-    well(&mut client, 3)
+    citus::add(&mut client, &cluster.workers[2])?;
+    unique(cluster, "t")?;
+    well(&mut client, 4)
 }
 
-#[test]
-fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
+fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.batch_execute("select snowflake_ids.segment_create('t')")?;
-    unique(&cluster, "t")?;
-    let before = workers(&cluster)?;
+    unique(cluster, "t")?;
+    let before = workers(cluster)?;
     cluster.workers[0].kill9()?;
     let problems = citus::problems(&mut client)?;
     ensure!(problems[&1].is_none() && problems[&3].is_none(), "{problems:?}");
@@ -87,17 +83,15 @@ fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was() -> Result<()> {
         "{problems:?}"
     );
     cluster.workers[0].start_again()?;
-    unique(&cluster, "t")?;
-    ensure!(workers(&cluster)? == before, "worker ids have changed");
+    unique(cluster, "t")?;
+    ensure!(workers(cluster)? == before, "worker ids have changed");
     well(&mut client, 3)
 }
 
 /// Workers live on what they have, and find the coordinator where Citus says it is.
-#[test]
-fn the_coordinator_may_be_away_and_move() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
+fn the_coordinator_may_be_away_and_move(cluster: &mut Citus) -> Result<()> {
     cluster.session()?.batch_execute("select snowflake_ids.segment_create('t', step => 1000)")?;
-    unique(&cluster, "t")?;
+    unique(cluster, "t")?;
     let mut taken = Vec::new();
     cluster.coordinator.kill9()?;
     for worker in &cluster.workers {
@@ -143,35 +137,31 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
 }
 
 /// A registry that is no node of the cluster: Citus has its foreign server on all nodes, and no user mappings.
-#[test]
-fn a_registry_outside_the_cluster_serves_all_nodes() -> Result<()> {
+fn a_registry_outside_the_cluster_serves_all_nodes(cluster: &mut Citus) -> Result<()> {
     let registry = citus::node().start()?;
     registry.serve_nodes()?.batch_execute("select snowflake_ids.segment_create('t')")?;
-    let mut cluster = Citus::start(2)?;
     let mut client = cluster.coordinator.introduce("central", &[registry.port()])?;
     let missing = sql::error(&mut client, "call snowflake_ids.use_citus('nowhere')")?;
     ensure!(missing.code() == &SqlState::UNDEFINED_OBJECT && missing.hint().is_some(), "{missing:?}");
     for _ in 0..2 {
         client.batch_execute("call snowflake_ids.use_citus('central')")?;
-        well(&mut client, 3)?;
+        well(&mut client, 4)?;
     }
     for server in cluster.servers() {
         let used = "select server from snowflake_ids.registry_server";
         ensure!(sql::column::<String>(&mut server.connect("postgres")?, used)? == ["central"]);
     }
-    unique(&cluster, "t")?;
+    unique(cluster, "t")?;
     // A coordinator that is a node itself is no registry for a worker that comes: one call more.
     cluster.add()?;
-    ensure!(sql::error(&mut cluster.workers[2].connect("postgres")?, snowflakes::NEXT)?.hint().is_some());
+    ensure!(sql::error(&mut cluster.workers[3].connect("postgres")?, snowflakes::NEXT)?.hint().is_some());
     client.batch_execute("call snowflake_ids.use_citus('central')")?;
-    unique(&cluster, "t")?;
-    well(&mut client, 4)
+    unique(cluster, "t")?;
+    well(&mut client, 5)
 }
 
 /// Tags are the registry's, and a worker says where that is; as it does after the coordinator has moved.
-#[test]
-fn tags_are_not_created_on_workers() -> Result<()> {
-    let mut cluster = Citus::joined(1)?;
+fn tags_are_not_created_on_workers(cluster: &mut Citus) -> Result<()> {
     for moved in [false, true] {
         if moved {
             cluster.coordinator.stop(Shutdown::Fast)?;
@@ -200,9 +190,9 @@ fn stop(server: &mut Server) -> Result<()> {
 }
 
 /// The nodes that went well stay so; the call is repeated when the others are there again.
-#[test]
-fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining() -> Result<()> {
-    let mut cluster = Citus::start(3)?;
+fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
+    cluster: &mut Citus,
+) -> Result<()> {
     stop(&mut cluster.workers[1])?;
     let mut client = cluster.session()?;
     let detail = citus::failed(&mut client)?;
@@ -252,9 +242,7 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
 
 /// The registry knows none of the leases that nodes have. It is told of them before it grants one, else nodes would swap worker ids
 /// while they issue.
-#[test]
-fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
-    let cluster = Citus::start(2)?;
+fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     // Ids that a new registry would not begin with.
     client.batch_execute(
@@ -271,8 +259,36 @@ fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
     client.batch_execute("drop extension snowflake_ids cascade")?;
     client.batch_execute("create extension snowflake_ids")?;
     client.batch_execute(USE_CITUS)?;
-    well(&mut client, 3)?;
+    well(&mut client, 4)?;
     let after = ids_of(&mut client)?;
     ensure!(before == after, "{before:?} became {after:?}");
     Ok(())
+}
+
+#[test]
+fn nodes_come_and_go() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Joined,
+        cases![
+            a_worker_that_is_added_joins_by_itself,
+            a_worker_that_is_killed_comes_back_as_the_one_that_it_was,
+            the_coordinator_may_be_away_and_move,
+            tags_are_not_created_on_workers
+        ],
+    )
+}
+
+#[test]
+fn one_call_joins_all_nodes() -> Result<()> {
+    Citus::cases(
+        3,
+        SetUp::Extension,
+        cases![
+            one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing,
+            a_registry_outside_the_cluster_serves_all_nodes,
+            a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining,
+            a_registry_that_was_made_anew_leaves_nodes_their_worker_ids
+        ],
+    )
 }

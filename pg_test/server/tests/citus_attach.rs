@@ -3,13 +3,12 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::Citus;
+use snowflake_ids_server_tests::citus::{Citus, SetUp};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{ids, segments, sql};
+use snowflake_ids_server_tests::{cases, ids, segments, sql};
 
-/// Two workers, with tables of each kind of column that Citus changes itself, and refuses to.
-fn cluster() -> Result<(Citus, Client)> {
-    let cluster = Citus::joined(2)?;
+/// A session, and tables of each kind of column that Citus changes itself, and refuses to.
+fn session(cluster: &Citus) -> Result<Client> {
     let mut client = cluster.session()?;
     client.batch_execute(
         "create table serial_key (id bigserial primary key, note text);
@@ -22,7 +21,7 @@ fn cluster() -> Result<(Citus, Client)> {
     for server in cluster.servers() {
         wait_for_id(&mut server.connect("postgres")?)?;
     }
-    Ok((cluster, client))
+    Ok(client)
 }
 
 const TABLES: [(&str, &str); 4] =
@@ -64,37 +63,36 @@ fn defaults(cluster: &Citus, table: &str, column: &str) -> Result<Vec<Option<Str
     cluster.servers().map(|server| sql::one(&mut server.connect("postgres")?, &default)).collect()
 }
 
-#[test]
-fn all_nodes_take_ids_of_a_tag_and_go_back() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     for (table, column) in TABLES {
         if table != "plain" {
-            insert(&cluster, table)?;
+            insert(cluster, table)?;
         }
         client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
-        let here = defaults(&cluster, table, column)?;
+        let here = defaults(cluster, table, column)?;
         let expected = here[0].as_ref().is_some_and(|default| default.starts_with("segment_nextval("));
         ensure!(expected && here.iter().all(|default| *default == here[0]), "{table}: {here:?}");
-        insert(&cluster, table)?;
+        insert(cluster, table)?;
         // What the caller had set is as it was.
         let propagates: String = sql::one(&mut client, "show citus.enable_ddl_propagation")?;
         ensure!(propagates == "on", "{propagates}");
         // The same again, and another kind.
         client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
-        insert(&cluster, table)?;
+        insert(cluster, table)?;
         client.batch_execute(&call("attach", table, column, ""))?;
-        let here = defaults(&cluster, table, column)?;
+        let here = defaults(cluster, table, column)?;
         ensure!(here == vec![Some("snowflake_nextval()".to_owned()); 3], "{table}: {here:?}");
-        insert(&cluster, table)?;
+        insert(cluster, table)?;
         for kind in
             ["sequence", "identity"].into_iter().filter(|kind| table != "\"Odd name\"" || *kind == "sequence")
         {
             client.batch_execute(&call("detach", table, column, &format!(", kind => '{kind}'")))?;
-            insert(&cluster, table)?;
+            insert(cluster, table)?;
             client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
-            insert(&cluster, table)?;
+            insert(cluster, table)?;
         }
-        let ids = stored(&cluster, table, column)?;
+        let ids = stored(cluster, table, column)?;
         // Each node went back to numbers of its own.
         for group in 1..=2_i64 {
             let count = ids.iter().filter(|id| **id >> 48 == group).count();
@@ -106,9 +104,8 @@ fn all_nodes_take_ids_of_a_tag_and_go_back() -> Result<()> {
 }
 
 /// Tags begin above the rows and the coordinator's sequence, not above the workers', which count from elsewhere.
-#[test]
-fn a_tag_begins_where_the_coordinator_was() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn a_tag_begins_where_the_coordinator_was(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute("insert into serial_key (note) values ('one'), ('two')")?;
     client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     let mut worker = cluster.workers[0].connect("postgres")?;
@@ -122,9 +119,8 @@ fn a_tag_begins_where_the_coordinator_was() -> Result<()> {
 }
 
 /// They may be below what is in the column.
-#[test]
-fn what_workers_hold_of_a_tag_is_not_given_out_any_more() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn what_workers_hold_of_a_tag_is_not_given_out_any_more(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute("select snowflake_ids.segment_create('shared')")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     let held = segments::next(&mut worker, "shared")?;
@@ -135,9 +131,8 @@ fn what_workers_hold_of_a_tag_is_not_given_out_any_more() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_worker_refuses_and_names_the_coordinator() -> Result<()> {
-    let (cluster, _client) = cluster()?;
+fn a_worker_refuses_and_names_the_coordinator(cluster: &mut Citus) -> Result<()> {
+    session(cluster)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     let place = format!("at host 127.0.0.1, port {}", cluster.coordinator.port());
     for query in [call("attach", "serial_key", "id", ""), call("detach", "serial_key", "id", "")] {
@@ -156,15 +151,14 @@ fn a_worker_refuses_and_names_the_coordinator() -> Result<()> {
 }
 
 /// Nothing has changed then: no tag, and no default on any node.
-#[test]
-fn a_node_that_is_not_fit_is_named_and_nothing_is_changed() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    let before = defaults(&cluster, "serial_key", "id")?;
+fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    let before = defaults(cluster, "serial_key", "id")?;
     let mut refused = |how: &str| -> Result<String> {
         let error = sql::error(&mut client, &call("attach", "serial_key", "id", how))?;
         ensure!(error.message() == "1 of the cluster's workers failed", "{error:?}");
         let tags: i64 = sql::one(&mut client, "select count(*) from snowflake_ids.segment")?;
-        ensure!(tags == 0 && defaults(&cluster, "serial_key", "id")? == before, "{tags} tags");
+        ensure!(tags == 0 && defaults(cluster, "serial_key", "id")? == before, "{tags} tags");
         Ok(error.detail().unwrap_or_default().to_owned())
     };
     let mut worker = cluster.workers[1].connect("postgres")?;
@@ -188,16 +182,15 @@ fn a_node_that_is_not_fit_is_named_and_nothing_is_changed() -> Result<()> {
     // The same again mends it.
     worker.batch_execute("drop event trigger refuse")?;
     client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
-    insert(&cluster, "serial_key")?;
-    ids::unique(stored(&cluster, "serial_key", "id")?)
+    insert(cluster, "serial_key")?;
+    ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
 /// What a worker was told stays, so the tag and the coordinator's default do, too.
-#[test]
-fn no_id_comes_twice_where_a_worker_fails_in_the_middle() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn no_id_comes_twice_where_a_worker_fails_in_the_middle(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute("select snowflake_ids.segment_create('shared')")?;
-    insert(&cluster, "serial_key")?;
+    insert(cluster, "serial_key")?;
     client.batch_execute("delete from serial_key where id > 5")?;
     cluster.workers[1].connect("postgres")?.batch_execute(
         "create function refuse() returns event_trigger language plpgsql as
@@ -207,32 +200,30 @@ fn no_id_comes_twice_where_a_worker_fails_in_the_middle() -> Result<()> {
     let attach = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'shared'");
     let refused = sql::error(&mut client, &attach)?;
     ensure!(refused.message() == "1 of the cluster's workers failed", "{refused:?}");
-    let changed = defaults(&cluster, "serial_key", "id")?;
+    let changed = defaults(cluster, "serial_key", "id")?;
     ensure!(changed[0] == changed[1] && changed[1] != changed[2], "{changed:?}");
-    insert(&cluster, "serial_key")?;
-    let ids = stored(&cluster, "serial_key", "id")?;
+    insert(cluster, "serial_key")?;
+    let ids = stored(cluster, "serial_key", "id")?;
     ensure!(ids.len() == 55, "{}", ids.len());
     ids::unique(ids)
 }
 
-#[test]
-fn a_transaction_block_is_refused() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    let before = defaults(&cluster, "serial_key", "id")?;
+fn a_transaction_block_is_refused(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    let before = defaults(cluster, "serial_key", "id")?;
     for function in ["attach", "detach"] {
         client.batch_execute("begin")?;
         let refused = sql::error(&mut client, &call(function, "serial_key", "id", ""))?;
         client.batch_execute("rollback")?;
         sql::explains(&refused, &SqlState::ACTIVE_SQL_TRANSACTION, refused.message())?;
     }
-    ensure!(defaults(&cluster, "serial_key", "id")? == before);
+    ensure!(defaults(cluster, "serial_key", "id")? == before);
     Ok(())
 }
 
 /// Clients may hold some, or write them later.
-#[test]
-fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     let mut worker = cluster.workers[1].connect("postgres")?;
     let last = "select max(nextval('serial_key_id_seq')) from generate_series(1, 5000)";
     let last: i64 = sql::one(&mut worker, last)?;
@@ -244,9 +235,8 @@ fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag() -> Result<()>
 }
 
 /// Nodes that are not told yet would give its ids.
-#[test]
-fn another_tag_is_refused_until_the_column_is_detached() -> Result<()> {
-    let (_cluster, mut client) = cluster()?;
+fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
     let other = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'other'");
     let refused = sql::fails(&mut client, &other, &SqlState::FEATURE_NOT_SUPPORTED)?;
@@ -257,20 +247,17 @@ fn another_tag_is_refused_until_the_column_is_detached() -> Result<()> {
 }
 
 /// Workers hold ids of its tag, and would give them again.
-#[test]
-fn a_sequence_is_not_restarted_on_the_coordinator() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
-    insert(&cluster, "serial_key")?;
+    insert(cluster, "serial_key")?;
     client.batch_execute("alter sequence serial_key_id_seq restart")?;
-    insert(&cluster, "serial_key")?;
-    ids::unique(stored(&cluster, "serial_key", "id")?)
+    insert(cluster, "serial_key")?;
+    ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
 /// A worker's sequence of a distributed table counts from its group on: bound there, it would raise the tag for all.
-#[test]
-fn the_sequence_of_a_distributed_table_is_not_bound() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn the_sequence_of_a_distributed_table_is_not_bound(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.batch_execute(
         "create table t (id bigserial, tenant int); select create_distributed_table('t', 'tenant')",
@@ -291,9 +278,7 @@ fn the_sequence_of_a_distributed_table_is_not_bound() -> Result<()> {
 }
 
 /// The sequence of a table that is none of the cluster's any more stays one, and Citus passes no change of it on, but refuses it.
-#[test]
-fn a_table_that_is_distributed_no_more_is_attached_and_detached() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn a_table_that_is_distributed_no_more_is_attached_and_detached(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.batch_execute(
         "create table t (id bigserial, tenant int); select snowflake_ids.attach('t', 'id', 'segment');
@@ -317,4 +302,26 @@ fn a_table_that_is_distributed_no_more_is_attached_and_detached() -> Result<()> 
     let propagates = "select current_setting('citus.enable_ddl_propagation')";
     ensure!(sql::one::<String>(&mut client, propagates)? == "on");
     Ok(())
+}
+
+#[test]
+fn attach_and_detach_on_all_nodes() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Joined,
+        cases![
+            all_nodes_take_ids_of_a_tag_and_go_back,
+            a_tag_begins_where_the_coordinator_was,
+            what_workers_hold_of_a_tag_is_not_given_out_any_more,
+            a_worker_refuses_and_names_the_coordinator,
+            a_node_that_is_not_fit_is_named_and_nothing_is_changed,
+            no_id_comes_twice_where_a_worker_fails_in_the_middle,
+            a_transaction_block_is_refused,
+            what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag,
+            another_tag_is_refused_until_the_column_is_detached,
+            a_sequence_is_not_restarted_on_the_coordinator,
+            the_sequence_of_a_distributed_table_is_not_bound,
+            a_table_that_is_distributed_no_more_is_attached_and_detached
+        ],
+    )
 }

@@ -4,13 +4,12 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, problems, well};
-use snowflake_ids_server_tests::sql;
+use snowflake_ids_server_tests::citus::{Citus, SetUp, USE_CITUS, problems, well};
+use snowflake_ids_server_tests::{cases, sql};
 use std::thread;
 
-/// A worker, a role on both nodes, and a distributed table of that role's with a series that is its own.
-fn cluster() -> Result<(Citus, Client)> {
-    let cluster = Citus::joined(1)?;
+/// A session, two roles on both nodes, and a distributed table of one of them with a series that is its own.
+fn session(cluster: &Citus) -> Result<Client> {
     for server in cluster.servers() {
         let mut client = server.connect("postgres")?;
         client.batch_execute(
@@ -24,7 +23,7 @@ fn cluster() -> Result<(Citus, Client)> {
          select create_distributed_table('invoice', 'tenant');
          select snowflake_ids.series_create('invoices', owner => 'app')",
     )?;
-    Ok((cluster, client))
+    Ok(client)
 }
 
 fn next(client: &mut Client, key: i32) -> Result<i64> {
@@ -34,9 +33,10 @@ fn next(client: &mut Client, key: i32) -> Result<i64> {
 const DISTRIBUTE: &str = "select snowflake_ids.series_distribute('invoices', 'invoice')";
 const KEYS: &str = "(select 'snowflake_ids.series_keys_' || lpad(to_hex(id), 16, '0') from snowflake_ids.series where name = 'invoices')";
 
-#[test]
-fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped(
+    cluster: &mut Citus,
+) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute("set role app")?;
     ensure!((next(&mut client, 7)?, next(&mut client, 7)?) == (1, 2));
     client.batch_execute(DISTRIBUTE)?;
@@ -71,9 +71,8 @@ fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped() 
     well(&mut client, 2)
 }
 
-#[test]
-fn a_distributed_series_begins_anew_with_each_period() -> Result<()> {
-    let (_cluster, mut client) = cluster()?;
+fn a_distributed_series_begins_anew_with_each_period(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute(
         "select snowflake_ids.series_create('receipts', owner => 'app', reset => 'year', format => '{YYYY}-{n}')",
     )?;
@@ -92,9 +91,8 @@ fn a_distributed_series_begins_anew_with_each_period() -> Result<()> {
 }
 
 /// It is written to with the caller's rights, which follow those on the series.
-#[test]
-fn rights_on_a_distributed_series_are_rights_on_its_key_table() -> Result<()> {
-    let (_cluster, mut client) = cluster()?;
+fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute(DISTRIBUTE)?;
     client.batch_execute("set role other")?;
     sql::explained(
@@ -143,9 +141,8 @@ fn waits(
 }
 
 /// A session that waits for a counter while the series is distributed gets no number that another has.
-#[test]
-fn nobody_begins_anew_while_a_series_is_distributed() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn nobody_begins_anew_while_a_series_is_distributed(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     let mut waiting = cluster.coordinator.connect("postgres")?;
     ensure!((next(&mut client, 7)?, next(&mut waiting, 7)?) == (1, 2));
     let mut looker = cluster.session()?;
@@ -164,9 +161,8 @@ fn nobody_begins_anew_while_a_series_is_distributed() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn what_cannot_be_distributed_is_refused() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn what_cannot_be_distributed_is_refused(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute(
         "create table plain (tenant bigint, number bigint); create table named (tenant text, number bigint);
          select create_distributed_table('named', 'tenant');
@@ -241,9 +237,8 @@ fn what_cannot_be_distributed_is_refused() -> Result<()> {
 }
 
 /// A worker that is added later has the generators, series and rights of the coordinator; one that is made to differ is told of.
-#[test]
-fn a_worker_that_is_added_has_what_the_coordinator_defines() -> Result<()> {
-    let (mut cluster, mut client) = cluster()?;
+fn a_worker_that_is_added_has_what_the_coordinator_defines(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     client.batch_execute(
         "select snowflake_ids.generator_create('web', 'javascript');
          select snowflake_ids.series_create('events', 'monotonic', sections => 2); select snowflake_ids.segment_create('secret');
@@ -268,4 +263,20 @@ fn a_worker_that_is_added_has_what_the_coordinator_defines() -> Result<()> {
     );
     client.batch_execute(USE_CITUS)?;
     well(&mut client, 3)
+}
+
+#[test]
+fn series_of_a_cluster() -> Result<()> {
+    Citus::cases(
+        1,
+        SetUp::Joined,
+        cases![
+            a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped,
+            a_distributed_series_begins_anew_with_each_period,
+            rights_on_a_distributed_series_are_rights_on_its_key_table,
+            nobody_begins_anew_while_a_series_is_distributed,
+            what_cannot_be_distributed_is_refused,
+            a_worker_that_is_added_has_what_the_coordinator_defines
+        ],
+    )
 }

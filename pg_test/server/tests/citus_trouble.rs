@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::ROLE;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql};
 
 /// What is wrong with the first worker, as the coordinator's `citus_status` and then `use_citus` say it.
 fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {
@@ -39,9 +39,7 @@ fn where_there_is_no_citus_the_call_is_refused() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn it_is_called_by_a_superuser_on_the_coordinator() -> Result<()> {
-    let cluster = Citus::start(1)?;
+fn it_is_called_by_a_superuser_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let port = cluster.coordinator.port().to_string();
     let error = sql::explained(
         &mut cluster.workers[0].connect("postgres")?,
@@ -61,7 +59,7 @@ fn it_is_called_by_a_superuser_on_the_coordinator() -> Result<()> {
     )?;
     let message = "permission denied to set the registry of a cluster";
     sql::explained(&mut client, USE_CITUS, &SqlState::INSUFFICIENT_PRIVILEGE, message)?;
-    ensure!(citus::problems(&mut client)?.len() == 2);
+    ensure!(citus::problems(&mut client)?.len() == 3);
     Ok(())
 }
 
@@ -102,33 +100,28 @@ fn a_node_without_the_extension_is_given_it() -> Result<()> {
     well(&mut client, 2)
 }
 
-#[test]
-fn a_node_without_the_library_fails_the_call() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
+fn a_node_without_the_library_fails_the_call(cluster: &mut Citus) -> Result<()> {
     restart_with(&mut cluster.workers[0], "shared_preload_libraries", "")?;
-    first_is_told(&cluster, "snowflake_ids")?;
+    first_is_told(cluster, "snowflake_ids")?;
     restart_with(&mut cluster.workers[0], "shared_preload_libraries", "snowflake_ids")?;
     let mut client = cluster.session()?;
     client.batch_execute(USE_CITUS)?;
     well(&mut client, 3)
 }
 
-#[test]
-fn a_node_of_another_layout_fails_the_call() -> Result<()> {
-    let mut cluster = Citus::start(2)?;
+fn a_node_of_another_layout_fails_the_call(cluster: &mut Citus) -> Result<()> {
+    let layout: String = sql::one(&mut cluster.session()?, "show snowflake_ids.layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
     let detail = citus::failed(&mut cluster.session()?)?;
     ensure!(detail.starts_with("node 2 ") && detail.lines().count() == 1, "{detail}");
     ensure!(detail.contains("layout"), "{detail}");
-    Ok(())
+    restart_with(&mut cluster.workers[0], "snowflake_ids.layout", &layout)
 }
 
-#[test]
-fn a_node_whose_layout_changes_is_told_of() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
+fn a_node_whose_layout_changes_is_told_of(cluster: &mut Citus) -> Result<()> {
     let layout: String = sql::one(&mut cluster.session()?, "show snowflake_ids.layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
-    first_is_told(&cluster, "layout")?;
+    first_is_told(cluster, "layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", &layout)?;
     let mut client = cluster.session()?;
     client.batch_execute(USE_CITUS)?;
@@ -138,7 +131,7 @@ fn a_node_whose_layout_changes_is_told_of() -> Result<()> {
 /// The workers' sessions would wait for the transaction, which waits for them: no deadlock that a server sees.
 #[test]
 fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
-    let cluster = Citus::bare(1)?;
+    let cluster = Citus::of(1, SetUp::Bare)?;
     let mut client = cluster.session()?;
     let message = "cannot set the registry of a cluster in the transaction that creates the extension";
     sql::explained(
@@ -152,9 +145,7 @@ fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
     well(&mut client, 2)
 }
 
-#[test]
-fn a_node_of_another_version_fails_the_call() -> Result<()> {
-    let cluster = Citus::joined(2)?;
+fn a_node_of_another_version_fails_the_call(cluster: &mut Citus) -> Result<()> {
     let version = |set: &str| {
         cluster.workers[0].connect("postgres")?.batch_execute(&format!(
             "update pg_extension set extversion = {set} where extname = 'snowflake_ids'"
@@ -162,7 +153,7 @@ fn a_node_of_another_version_fails_the_call() -> Result<()> {
         anyhow::Ok(())
     };
     version("'old ' || extversion")?;
-    first_is_told(&cluster, "version old")?;
+    first_is_told(cluster, "version old")?;
     version("substr(extversion, 5)")?;
     let mut client = cluster.session()?;
     client.batch_execute(USE_CITUS)?;
@@ -200,9 +191,8 @@ fn more_nodes_than_worker_ids() -> Result<()> {
 }
 
 /// A worker that another coordinator adds has its ids from there at most when it is told so; then the first one says it.
-#[test]
-fn two_coordinators_of_one_worker() -> Result<()> {
-    let (one, other) = (Citus::joined(2)?, Citus::joined(0)?);
+fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
+    let (one, other) = (cluster, Citus::joined(0)?);
     let mut taken = Vec::new();
     for server in one.servers() {
         let mut client = server.connect("postgres")?;
@@ -251,10 +241,8 @@ fn outside(cluster: &Citus) -> Result<Server> {
 }
 
 /// The new registry knows nothing of the worker ids and the numbers of the old one. Each way an administrator ends what was.
-#[test]
-fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
-    let cluster = Citus::joined(2)?;
-    let _registry = outside(&cluster)?;
+fn a_cluster_is_not_moved_from_one_registry_to_another(cluster: &mut Citus) -> Result<()> {
+    let _registry = outside(cluster)?;
     let mut client = cluster.session()?;
     let workers = [(2, cluster.workers[0].port()), (3, cluster.workers[1].port())];
     let mut taken = Vec::new();
@@ -294,24 +282,22 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
 }
 
 /// By the same name a node may find another registry: its row of the coordinator is an old one.
-#[test]
-fn a_worker_that_finds_another_coordinator_is_not_joined() -> Result<()> {
-    let (cluster, other) = (Citus::start(1)?, Citus::start(0)?);
+fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) -> Result<()> {
+    let other = Citus::of(0, SetUp::Extension)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     worker.batch_execute(&format!(
         "update pg_dist_node set nodeport = {} where groupid = 0",
         other.coordinator.port()
     ))?;
     let detail = citus::failed(&mut cluster.session()?)?;
-    ensure!(detail.contains("is another one here than on the coordinator"), "{detail}");
+    let of_one = detail.lines().find(|line| line.starts_with("node 2 ")).with_context(|| detail.clone())?;
+    ensure!(of_one.contains("is another one here than on the coordinator"), "{detail}");
     ensure!(sql::one::<i64>(&mut worker, "select count(*) from snowflake_ids.registry_server")? == 0);
     Ok(())
 }
 
 /// A worker that has seen an older timeline than the coordinator's may lease from a former primary. It asks anew when it is told.
-#[test]
-fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     cluster.workers[0]
         .connect("postgres")?
@@ -319,14 +305,12 @@ fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of() -> Result<()>
     let problems = citus::problems(&mut client)?;
     ensure!(problems[&2].as_ref().is_some_and(|problem| problem.contains("on timeline 0")), "{problems:?}");
     client.batch_execute(USE_CITUS)?;
-    well(&mut client, 2)
+    well(&mut client, 3)
 }
 
 /// No error has it logged, nor does the duration; and the call fails, although the worker gives ids.
-#[test]
-fn a_password_that_a_worker_is_not_given_is_not_logged_there() -> Result<()> {
-    let cluster = Citus::start(1)?;
-    let registry = outside(&cluster)?;
+fn a_password_that_a_worker_is_not_given_is_not_logged_there(cluster: &mut Citus) -> Result<()> {
+    let registry = outside(cluster)?;
     let mut client = cluster.session()?;
     client.batch_execute(OUTSIDE)?;
     registry.connect("postgres")?.batch_execute(&format!("alter role {ROLE} password 'rotated-secret'"))?;
@@ -348,7 +332,7 @@ fn a_password_that_a_worker_is_not_given_is_not_logged_there() -> Result<()> {
     session.batch_execute("drop event trigger refuse")?;
     client.batch_execute(OUTSIDE)?;
     ensure!(worker.logged("rotated-secret") == 0, "the password is in the log");
-    well(&mut client, 2)?;
+    well(&mut client, 3)?;
     // A worker that does not know what it is told would log it.
     registry.connect("postgres")?.batch_execute(&format!("alter role {ROLE} password 'newest-secret'"))?;
     client.batch_execute(
@@ -365,22 +349,18 @@ fn a_password_that_a_worker_is_not_given_is_not_logged_there() -> Result<()> {
 }
 
 /// Trust, peer and certificates do without options.
-#[test]
-fn a_user_mapping_without_options_is_made_on_workers() -> Result<()> {
-    let cluster = Citus::start(1)?;
-    let _registry = outside(&cluster)?;
+fn a_user_mapping_without_options_is_made_on_workers(cluster: &mut Citus) -> Result<()> {
+    let _registry = outside(cluster)?;
     let mut client = cluster.session()?;
     client.batch_execute(
         "drop user mapping for postgres server central; create user mapping for postgres server central",
     )?;
     client.batch_execute("alter server central options (set dbname 'postgres')")?;
     client.batch_execute(OUTSIDE)?;
-    well(&mut client, 2)
+    well(&mut client, 3)
 }
 
-#[test]
-fn the_call_looks_at_what_nodes_do_meanwhile() -> Result<()> {
-    let cluster = Citus::start(1)?;
+fn the_call_looks_at_what_nodes_do_meanwhile(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let message = "cannot set the registry of a cluster at isolation level \"repeatable read\"";
     sql::explained(
@@ -391,13 +371,11 @@ fn the_call_looks_at_what_nodes_do_meanwhile() -> Result<()> {
     )?;
     client.batch_execute("rollback")?;
     client.batch_execute(&format!("begin; {USE_CITUS}; commit"))?;
-    well(&mut client, 2)
+    well(&mut client, 3)
 }
 
 /// A worker that cannot connect to the coordinator goes on with the ids that it has: nothing else tells of it.
-#[test]
-fn a_worker_whose_registry_fails_is_told_of() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn a_worker_whose_registry_fails_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.batch_execute("select snowflake_ids.segment_create('t')")?;
     cluster.workers[0].reload("citus.node_conninfo", "sslmode=require")?;
@@ -408,14 +386,14 @@ fn a_worker_whose_registry_fails_is_told_of() -> Result<()> {
     let problem = problems[&2].as_ref().with_context(|| format!("{problems:?}"))?;
     ensure!(problem.starts_with("registry \"citus_coordinator\" failed when it asked last"), "{problem}");
     ensure!(problem.contains("does not support SSL"), "{problem}");
-    Ok(())
+    cluster.workers[0].reload("citus.node_conninfo", "sslmode=prefer")
 }
 
 /// A worker that was added later, or whose extension was dropped, has no generator that the cluster's defaults name, and one whose default was
 /// changed takes other ids.
-#[test]
-fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators() -> Result<()> {
-    let cluster = Citus::joined(2)?;
+fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators(
+    cluster: &mut Citus,
+) -> Result<()> {
     let mut client = cluster.session()?;
     client.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
     let said = citus::problems(&mut client)?;
@@ -445,9 +423,7 @@ fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_gen
 }
 
 /// Rights are granted on the coordinator. Where a worker has others a tag that is restricted here may be open there.
-#[test]
-fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn rights_on_tags_are_passed_on_by_use_citus(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     for server in cluster.servers() {
@@ -464,7 +440,7 @@ fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
         "{said:?}"
     );
     client.batch_execute(USE_CITUS)?;
-    well(&mut client, 2)?;
+    well(&mut client, 3)?;
     worker.batch_execute("set role clerk")?;
     sql::fails(&mut worker, "select segment_nextval('secret')", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     client.batch_execute("select snowflake_ids.segment_grant('secret', 'clerk', 'USAGE')")?;
@@ -473,13 +449,11 @@ fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
     client.batch_execute("select snowflake_ids.segment_revoke('secret', 'clerk', 'ALL')")?;
     client.batch_execute(USE_CITUS)?;
     sql::error(&mut worker, "select segment_nextval('secret')")?;
-    well(&mut client, 2)
+    well(&mut client, 3)
 }
 
 /// A registry on the server of a node, in another database: that server leases its worker id from the same table as the others.
-#[test]
-fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
-    let mut cluster = Citus::start(1)?;
+fn a_registry_on_the_server_of_a_node_serves_all_nodes(cluster: &mut Citus) -> Result<()> {
     let host = citus::node().start()?;
     host.connect("postgres")?.batch_execute("create database ids")?;
     let mut registry = host.connect("ids")?;
@@ -497,7 +471,43 @@ fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
     // The node has joined the coordinator as it was added.
     let refused = sql::error(&mut client, "call snowflake_ids.use_citus('ids')")?;
     ensure!(refused.hint().is_some_and(|hint| hint.contains("use_local_registry")), "{refused:?}");
-    cluster.workers[1].connect("postgres")?.batch_execute("select snowflake_ids.use_local_registry()")?;
+    cluster.workers[2].connect("postgres")?.batch_execute("select snowflake_ids.use_local_registry()")?;
     client.batch_execute("call snowflake_ids.use_citus('ids')")?;
-    well(&mut client, 3)
+    well(&mut client, 4)
+}
+
+#[test]
+fn a_node_is_told_of() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Joined,
+        cases![
+            a_node_without_the_library_fails_the_call,
+            a_node_whose_layout_changes_is_told_of,
+            a_node_of_another_version_fails_the_call,
+            two_coordinators_of_one_worker,
+            a_cluster_is_not_moved_from_one_registry_to_another,
+            a_worker_that_saw_its_registry_on_another_timeline_is_told_of,
+            a_worker_whose_registry_fails_is_told_of,
+            nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators,
+            rights_on_tags_are_passed_on_by_use_citus
+        ],
+    )
+}
+
+#[test]
+fn use_citus_looks_at_all_nodes() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Extension,
+        cases![
+            it_is_called_by_a_superuser_on_the_coordinator,
+            a_node_of_another_layout_fails_the_call,
+            a_worker_that_finds_another_coordinator_is_not_joined,
+            a_password_that_a_worker_is_not_given_is_not_logged_there,
+            a_user_mapping_without_options_is_made_on_workers,
+            the_call_looks_at_what_nodes_do_meanwhile,
+            a_registry_on_the_server_of_a_node_serves_all_nodes
+        ],
+    )
 }

@@ -8,22 +8,18 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::segments::{next, take};
-use snowflake_ids_server_tests::{Shutdown, full, ids, sql};
+use snowflake_ids_server_tests::{Shutdown, cases, full, ids, sql};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A registry with a tag, a node, and a session on each.
-fn pair(definition: &str) -> Result<(Cluster, Client, Client)> {
-    let cluster = Cluster::start(1)?;
+/// Makes a tag, and opens a session on the registry and one on a node.
+fn pair(cluster: &Cluster, definition: &str) -> Result<(Client, Client)> {
     cluster.create("t", definition)?;
-    let (registry, node) = (cluster.registry.connect("postgres")?, cluster.session()?);
-    Ok((cluster, registry, node))
+    Ok((cluster.registry.connect("postgres")?, cluster.session()?))
 }
 
 /// All sessions take ids of one tag while an operator turns all its knobs.
-#[test]
-fn changes_under_load_repeat_nothing() -> Result<()> {
-    let cluster = Cluster::start(2)?;
+fn changes_under_load_repeat_nothing(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 1000")?;
     let mut operator = cluster.registry.connect("postgres")?;
     let mut loads = vec![cluster.registry.load_of_tag("t", 1)?];
@@ -51,9 +47,8 @@ fn changes_under_load_repeat_nothing() -> Result<()> {
 }
 
 /// A transaction at the registry serves itself above what is reserved; the row knows of that at the commit only.
-#[test]
-fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again() -> Result<()> {
-    let (_cluster, mut registry, mut node) = pair("step => 10, max_step => 10")?;
+fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
     for end in ["rollback", "commit"] {
         registry.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
@@ -65,9 +60,8 @@ fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again() -> Result<()> {
 }
 
 /// A row that is locked there is trouble for its tag alone, and ends with the lock.
-#[test]
-fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag() -> Result<()> {
-    let (cluster, mut registry, mut node) = pair("step => 10, max_step => 10")?;
+fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     cluster.create("other", "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
     registry.batch_execute("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
@@ -80,9 +74,8 @@ fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag() -> Result<()> {
     ids::growing(&taken)
 }
 
-#[test]
-fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such() -> Result<()> {
-    let (cluster, mut registry, mut node) = pair("step => 10, max_step => 10, max_value => 25")?;
+fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10, max_value => 25")?;
     let (taken, error) = exhaust(&mut node, "t")?;
     assert_eq!(taken, (1..=25).collect::<Vec<i64>>());
     assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
@@ -99,9 +92,8 @@ fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such() -> Result
 }
 
 /// What the role, the database and the server say does not weaken a reservation, nor keep nodes from their ids.
-#[test]
-fn settings_of_the_registry_do_not_matter() -> Result<()> {
-    let (mut cluster, mut registry, _) = pair("step => 10, max_step => 10")?;
+fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, _) = pair(cluster, "step => 10, max_step => 10")?;
     registry.batch_execute(
         "create schema evil; create function evil.clock_timestamp() returns timestamptz language sql as
              $$ select timestamptz '1999-01-01' $$;
@@ -128,9 +120,7 @@ fn settings_of_the_registry_do_not_matter() -> Result<()> {
 }
 
 /// Whatever letters a tag has and however the node's database writes them.
-#[test]
-fn a_tag_is_the_same_in_every_encoding() -> Result<()> {
-    let cluster = Cluster::start(1)?;
+fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     let tags = ["Größe \"1\" \\ '' {}", &"é".repeat(64), "x\ty"];
     let node = &cluster.nodes[0];
     let mut client = node.connect("postgres")?;
@@ -155,9 +145,8 @@ fn a_tag_is_the_same_in_every_encoding() -> Result<()> {
 }
 
 /// The way out for a node whose registry is gone for good.
-#[test]
-fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave() -> Result<()> {
-    let (mut cluster, _, mut node) = pair("step => 10, max_step => 10")?;
+fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut Cluster) -> Result<()> {
+    let (_, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 25)?;
     node.batch_execute("drop server central cascade")?;
     wait_at_most(&mut node, Duration::from_secs(1))?;
@@ -166,13 +155,13 @@ fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave() -> Result<()>
     node.batch_execute("select snowflake_ids.use_local_registry()")?;
     wait_as_long_as_it_takes(&mut node)?;
     taken.extend(take(&mut node, "t", 50)?);
+    cluster.registry.start_again()?;
     ids::growing(&taken)
 }
 
 /// A node may be no registry of others, least of all of its own.
-#[test]
-fn a_node_is_no_registry() -> Result<()> {
-    let (cluster, mut registry, _) = pair("")?;
+fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, _) = pair(cluster, "")?;
     cluster.nodes[0].serve_nodes()?;
     drop(cluster.registry.introduce("node", &[cluster.nodes[0].port()])?);
     let error = sql::fails(&mut registry, "select snowflake_ids.use_registry('node')", sql::NOT_IN_STATE)?;
@@ -182,9 +171,10 @@ fn a_node_is_no_registry() -> Result<()> {
 }
 
 /// A session changes which registries the node uses, and has not committed it: what the registry gave could not be noted.
-#[test]
-fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Result<()> {
-    let (cluster, mut registry, mut client) = pair("step => 10, max_step => 10")?;
+fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let (mut registry, mut client) = pair(cluster, "step => 10, max_step => 10")?;
     next(&mut client, "t")?;
     let max_id = "select max_id from snowflake_ids.segment where tag = 't'";
     let before: i64 = sql::one(&mut registry, max_id)?;
@@ -213,4 +203,22 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Re
     client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     Ok(())
+}
+
+#[test]
+fn a_tag_changes_at_its_registry() -> Result<()> {
+    Cluster::cases(
+        2,
+        cases![
+            changes_under_load_repeat_nothing,
+            ids_of_a_transaction_that_was_rolled_back_do_not_come_again,
+            a_row_that_is_locked_at_the_registry_holds_up_no_other_tag,
+            a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such,
+            settings_of_the_registry_do_not_matter,
+            a_tag_is_the_same_in_every_encoding,
+            a_node_whose_foreign_server_was_dropped_says_so_and_can_leave,
+            a_node_is_no_registry,
+            while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry
+        ],
+    )
 }

@@ -9,18 +9,17 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, settled, take};
-use snowflake_ids_server_tests::{Shutdown, full, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Shutdown, cases, full, ids, snowflakes, sql, wait};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A node with a tag of ten ids a segment in use, whose calls wait for half a second at most.
-fn small_segments() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::start(1)?;
+/// A session of a node with a tag of ten ids a segment in use, whose calls wait for half a second at most.
+fn small_segments(cluster: &Cluster) -> Result<Client> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
     wait_at_most(&mut client, Duration::from_millis(500))?;
-    Ok((cluster, client))
+    Ok(client)
 }
 
 /// How long the node waits for its next attempt, in seconds.
@@ -28,9 +27,10 @@ fn backoff(client: &mut Client) -> Result<f64> {
     registry_status(client, NAME, "coalesce(extract(epoch from retry_at - last_failure), 0)::float8")
 }
 
-#[test]
-fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> Result<()> {
-    let (mut cluster, mut client) = small_segments()?;
+fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
     let (mut taken, _) = refused_with(&mut client, "t", &[NAME])?;
     assert!(taken.len() >= 9, "{} ids were left of a segment of 10", taken.len());
@@ -56,9 +56,8 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> R
 }
 
 /// No session calls while it is away; a node asks again by itself.
-#[test]
-fn buffers_are_filled_again_without_a_caller() -> Result<()> {
-    let (mut cluster, mut client) = small_segments()?;
+fn buffers_are_filled_again_without_a_caller(cluster: &mut Cluster) -> Result<()> {
+    let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
     let (mut taken, _) = exhaust(&mut client, "t")?;
     cluster.registry.start_again()?;
@@ -66,13 +65,13 @@ fn buffers_are_filled_again_without_a_caller() -> Result<()> {
     cluster.registry.stop(Shutdown::Fast)?;
     wait_as_long_as_it_takes(&mut client)?;
     taken.push(next(&mut client, "t")?);
+    cluster.registry.start_again()?;
     ids::growing(&taken)
 }
 
 /// Even the worker has given up meanwhile, and no session calls.
-#[test]
-fn an_idle_node_sees_that_its_registry_is_back() -> Result<()> {
-    let (mut cluster, mut client) = small_segments()?;
+fn an_idle_node_sees_that_its_registry_is_back(cluster: &mut Cluster) -> Result<()> {
+    let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
     exhaust(&mut client, "t")?;
     becomes(&mut client, NAME, "failing")?;
@@ -116,39 +115,37 @@ fn refused_until_mended(
     Ok(taken)
 }
 
-#[test]
-fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for() -> Result<()> {
-    let (cluster, mut client) = small_segments()?;
+fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for(cluster: &mut Cluster) -> Result<()> {
+    let mut client = small_segments(cluster)?;
     let mut registry = cluster.registry.connect("postgres")?;
     registry.batch_execute(&format!("alter role {ROLE} password 'another'"))?;
     let mapping = format!("alter user mapping for postgres server {NAME} options (set password 'another')");
-    let mut taken = refused_until_mended(&cluster, &mut client, "password authentication failed", || {
+    let mut taken = refused_until_mended(cluster, &mut client, "password authentication failed", || {
         Ok(cluster.session()?.batch_execute(&mapping)?)
     })?;
 
     cluster.registry.rule(&format!("host all {ROLE} 127.0.0.1/32 reject"))?;
     let accept = format!("host all {ROLE} 127.0.0.1/32 trust");
     let mend = || cluster.registry.rule(&accept);
-    taken.extend(refused_until_mended(&cluster, &mut client, "pg_hba.conf", mend)?);
+    taken.extend(refused_until_mended(cluster, &mut client, "pg_hba.conf", mend)?);
 
     let execute = "execute on function snowflake_ids.registry_serve(text)";
     registry.batch_execute(&format!("revoke {execute} from {ROLE}"))?;
     let grant = format!("grant {execute} to {ROLE}");
     let mend = || Ok(registry.batch_execute(&grant)?);
-    taken.extend(refused_until_mended(&cluster, &mut client, "permission denied", mend)?);
+    taken.extend(refused_until_mended(cluster, &mut client, "permission denied", mend)?);
     ids::growing(&taken)
 }
 
 /// Restarts or kills the registry at any moment while two nodes take ids; they notice at most that they wait.
-fn gone_under_load(how: impl Fn(&mut Cluster) -> Result<()>) -> Result<()> {
-    let mut cluster = Cluster::start(2)?;
+fn gone_under_load(cluster: &mut Cluster, how: impl Fn(&mut Cluster) -> Result<()>) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 1000")?;
     let of_tag = cluster.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     let snowflakes = cluster.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
     for round in 0..if full() { 40 } else { 3 } {
         Load::all_go_on(&of_tag)?;
         sleep(Duration::from_millis(round * 37 % 150));
-        how(&mut cluster)?;
+        how(cluster)?;
     }
     for loads in [of_tag, snowflakes] {
         Load::all_go_on(&loads)?;
@@ -159,19 +156,15 @@ fn gone_under_load(how: impl Fn(&mut Cluster) -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_registry_restarted_under_load_repeats_nothing() -> Result<()> {
-    gone_under_load(|cluster| cluster.registry.restart())
+fn a_registry_restarted_under_load_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
+    gone_under_load(cluster, |cluster| cluster.registry.restart())
 }
 
-#[test]
-fn a_registry_killed_under_load_repeats_nothing() -> Result<()> {
-    gone_under_load(|cluster| cluster.registry.crash())
+fn a_registry_killed_under_load_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
+    gone_under_load(cluster, |cluster| cluster.registry.crash())
 }
 
-#[test]
-fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most() -> Result<()> {
-    let cluster = Cluster::start(1)?;
+fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let load = cluster.nodes[0].load_of_tag("t", 2)?;
     for _ in 0..if full() { 300 } else { 30 } {
@@ -185,9 +178,7 @@ fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most() -> Result<(
 }
 
 /// The node itself is killed in the middle of what it does with answers.
-#[test]
-fn a_node_killed_under_load_repeats_nothing() -> Result<()> {
-    let mut cluster = Cluster::start(2)?;
+fn a_node_killed_under_load_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 100")?;
     let other = cluster.nodes[1].load_of_tag("t", 1)?;
     let mut taken = Taken::default();
@@ -205,9 +196,8 @@ fn a_node_killed_under_load_repeats_nothing() -> Result<()> {
     taken.unique()
 }
 
-#[test]
-fn a_restart_of_a_node_leaves_no_gap() -> Result<()> {
-    let (mut cluster, mut client) = small_segments()?;
+fn a_restart_of_a_node_leaves_no_gap(cluster: &mut Cluster) -> Result<()> {
+    let mut client = small_segments(cluster)?;
     let mut taken = vec![1];
     for _ in 0..3 {
         wait_as_long_as_it_takes(&mut client)?;
@@ -259,9 +249,8 @@ fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result
 }
 
 /// The first call after a long time meets a connection that was cut without a word.
-#[test]
-fn a_session_that_the_registry_has_ended_is_replaced_without_an_error() -> Result<()> {
-    let (cluster, mut client) = small_segments()?;
+fn a_session_that_the_registry_has_ended_is_replaced_without_an_error(cluster: &mut Cluster) -> Result<()> {
+    let mut client = small_segments(cluster)?;
     wait_as_long_as_it_takes(&mut client)?;
     let mut taken = Vec::new();
     for _ in 0..3 {
@@ -271,4 +260,23 @@ fn a_session_that_the_registry_has_ended_is_replaced_without_an_error() -> Resul
     }
     assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1);
     ids::growing(&taken)
+}
+
+#[test]
+fn a_registry_is_away_and_comes_back() -> Result<()> {
+    Cluster::cases(
+        2,
+        cases![
+            a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back,
+            buffers_are_filled_again_without_a_caller,
+            an_idle_node_sees_that_its_registry_is_back,
+            a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for,
+            a_registry_restarted_under_load_repeats_nothing,
+            a_registry_killed_under_load_repeats_nothing,
+            a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most,
+            a_node_killed_under_load_repeats_nothing,
+            a_restart_of_a_node_leaves_no_gap,
+            a_session_that_the_registry_has_ended_is_replaced_without_an_error
+        ],
+    )
 }

@@ -1,11 +1,11 @@
 //! Tags that go over to a registry with nodes that join it, and come back with nodes that leave.
 
 use anyhow::Result;
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row, strangers};
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{ids, sql, wait};
+use snowflake_ids_server_tests::{cases, ids, sql, wait};
 
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";
@@ -13,9 +13,10 @@ const SHARED: &str = "shared registry";
 const DEFINITION: &str =
     "row(step, max_step, increment, remainder, description, max_value, reset, time_zone, format)::text";
 
-#[test]
-fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Result<()> {
-    let (registry, _node, mut client) = strangers()?;
+fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let (registry, mut client) = (&cluster.registry, cluster.session()?);
     let mut at_registry = registry.connect("postgres")?;
     let tags = ["new", "behind", "ahead", "odd", "dated", "unused"];
     for (tag, definition) in [
@@ -50,9 +51,10 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Re
 
 /// What the registry itself reserved before is not given back below them: a worker gives back only what the row's version is
 /// of.
-#[test]
-fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over() -> Result<()> {
-    let (registry, _node, mut client) = strangers()?;
+fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let (registry, mut client) = (&cluster.registry, cluster.session()?);
     let mut at_registry = registry.connect("postgres")?;
     for (tag, start) in [("near", 901), ("far above", 50_001)] {
         create(&mut client, tag, "step => 10")?;
@@ -68,9 +70,8 @@ fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over
 }
 
 /// Another node's ids of a tag that was handed over are others.
-#[test]
-fn a_tag_that_two_servers_had_goes_on_above_both() -> Result<()> {
-    let (registry, _one, first) = strangers()?;
+fn a_tag_that_two_servers_had_goes_on_above_both(cluster: &mut Cluster) -> Result<()> {
+    let (registry, first) = (&cluster.registry, cluster.session()?);
     let other = node().start()?;
     let mut clients = [first, other.introduce(NAME, &[registry.port()])?];
     let mut newest = 0;
@@ -87,9 +88,8 @@ fn a_tag_that_two_servers_had_goes_on_above_both() -> Result<()> {
     ids::unique(both)
 }
 
-#[test]
-fn a_rollback_leaves_all_as_it_was() -> Result<()> {
-    let (_registry, _node, mut client) = strangers()?;
+fn a_rollback_leaves_all_as_it_was(cluster: &mut Cluster) -> Result<()> {
+    let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     let worker = wait_for_id(&mut client).and_then(|_| status::<i32>(&mut client, "worker_id"))?;
@@ -111,9 +111,8 @@ fn a_rollback_leaves_all_as_it_was() -> Result<()> {
 }
 
 /// What a transaction that joins takes before its end is as good as any other id.
-#[test]
-fn ids_taken_by_the_transaction_that_joins_do_not_come_again() -> Result<()> {
-    let (_registry, _node, mut client) = strangers()?;
+fn ids_taken_by_the_transaction_that_joins_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
+    let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
@@ -166,9 +165,10 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
 }
 
 /// What a row is handed over as after a promotion is what the next reservation begins above, wherever its ids begin.
-#[test]
-fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> Result<()> {
-    let (registry, _node, _) = strangers()?;
+fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let registry = &cluster.registry;
     let mut client = registry.connect("postgres")?;
     for (number, definition) in [
         "start => 1000000000, step => 1000, max_step => 1000000",
@@ -207,4 +207,16 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> R
         assert_eq!(next(&mut client, &tag)?, expected, "{definition}: handed over at {handed}");
     }
     Ok(())
+}
+
+#[test]
+fn tags_are_handed_over() -> Result<()> {
+    Cluster::cases_of_strangers(cases![
+        a_rollback_leaves_all_as_it_was,
+        local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids,
+        what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over,
+        a_tag_that_two_servers_had_goes_on_above_both,
+        ids_taken_by_the_transaction_that_joins_do_not_come_again,
+        a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved
+    ])
 }

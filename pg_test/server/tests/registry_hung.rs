@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{next, status, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql, wait};
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
@@ -17,20 +17,18 @@ use std::time::Duration;
 /// Longer than any test.
 const FOR_EVER: &str = "1h";
 
-/// A node with a tag of so many ids a segment in use, which gives an answer of the registry up after `timeout`.
-fn in_use(step: usize, timeout: &str) -> Result<(Cluster, Client)> {
-    let cluster = Cluster::start(1)?;
+/// A session of a node with a tag of so many ids a segment in use, which gives an answer of the registry up after `timeout`.
+fn in_use(cluster: &Cluster, step: usize, timeout: &str) -> Result<Client> {
     cluster.create("t", &format!("step => {step}, max_step => {step}"))?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
     cluster.nodes[0].reload("snowflake_ids.registry_timeout", timeout)?;
-    Ok((cluster, client))
+    Ok(client)
 }
 
-#[test]
-fn callers_do_not_notice_while_buffers_last() -> Result<()> {
+fn callers_do_not_notice_while_buffers_last(cluster: &mut Cluster) -> Result<()> {
     const STEP: usize = 1000;
-    let (cluster, mut client) = in_use(STEP, "1s")?;
+    let mut client = in_use(cluster, STEP, "1s")?;
     let waits = |client: &mut Client| status::<i64>(client, "t", "waits");
     let (mut taken, before) = (vec![1], waits(&mut client)?);
     let paused = cluster.registry.pause()?;
@@ -50,9 +48,8 @@ fn callers_do_not_notice_while_buffers_last() -> Result<()> {
     ids::dense(taken)
 }
 
-#[test]
-fn empty_buffers_fail_calls_in_time_and_its_return_mends_all() -> Result<()> {
-    let (cluster, mut client) = in_use(10, "1s")?;
+fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Cluster) -> Result<()> {
+    let mut client = in_use(cluster, 10, "1s")?;
     wait_for_id(&mut client)?;
     let paused = cluster.registry.pause()?;
     wait_at_most(&mut client, Duration::from_millis(1500))?;
@@ -91,9 +88,8 @@ fn cancel_a_call(node: &Server) -> Result<DbError> {
 }
 
 /// With calls that wait, with the node's worker in the middle of a request.
-#[test]
-fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
-    let (mut cluster, mut client) = in_use(10, FOR_EVER)?;
+fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> {
+    let mut client = in_use(cluster, 10, FOR_EVER)?;
     let mut taken = vec![wait_for_id(&mut client)?];
     let paused = cluster.registry.pause()?;
     wait_at_most(&mut client, Duration::from_millis(700))?;
@@ -122,9 +118,8 @@ fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
 }
 
 /// As long as a segment of a tag is fetched by one session, another tag is not held up for longer than that.
-#[test]
-fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is() -> Result<()> {
-    let (cluster, mut client) = in_use(10, FOR_EVER)?;
+fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is(cluster: &mut Cluster) -> Result<()> {
+    let mut client = in_use(cluster, 10, FOR_EVER)?;
     cluster.create("other", "step => 10, max_step => 10")?;
     let mut taken = Vec::new();
     for _ in 0..5 {
@@ -140,4 +135,17 @@ fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is() -> Result<()
     ids::growing(&taken)?;
     assert_eq!(registry_status::<i64>(&mut client, NAME, "failures::bigint")?, 0, "slow is no failure");
     Ok(())
+}
+
+#[test]
+fn a_registry_hangs() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![
+            callers_do_not_notice_while_buffers_last,
+            empty_buffers_fail_calls_in_time_and_its_return_mends_all,
+            a_node_shuts_down_and_starts_without_it,
+            a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is
+        ],
+    )
 }

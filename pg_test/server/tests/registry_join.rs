@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said, strangers,
+    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said,
 };
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::port::Port;
@@ -12,7 +12,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, wait};
 use std::net::TcpListener;
 
 const LOCAL: &str = "this server only";
@@ -69,10 +69,9 @@ fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Re
     Ok(closed)
 }
 
-#[test]
-fn what_stands_in_the_way_is_refused_by_name() -> Result<()> {
-    let (registry, node, mut client) = strangers()?;
-    let _closed = unfit_registries(&registry, &node, &mut client)?;
+fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()> {
+    let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
+    let _closed = unfit_registries(registry, node, &mut client)?;
     for (name, codes) in [
         ("nowhere", vec!["42704"]),
         ("unmapped", vec!["42704"]),
@@ -96,9 +95,8 @@ fn what_stands_in_the_way_is_refused_by_name() -> Result<()> {
 }
 
 /// One that draws from a registry itself is none, and says which one to use.
-#[test]
-fn a_node_is_refused_as_a_registry_with_its_own_advice() -> Result<()> {
-    let (registry, _node, mut client) = strangers()?;
+fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) -> Result<()> {
+    let (registry, mut client) = (&cluster.registry, cluster.session()?);
     registry.create_database("follower")?;
     let mut follower = registry.connect("follower")?;
     follower.batch_execute(&format!(
@@ -125,9 +123,8 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn names_that_are_none_and_users_that_may_not_are_refused() -> Result<()> {
-    let (_registry, _node, mut client) = strangers()?;
+fn names_that_are_none_and_users_that_may_not_are_refused(cluster: &mut Cluster) -> Result<()> {
+    let mut client = cluster.session()?;
     for servers in ["null", "variadic '{}'", "'central', null", "'central', 'central'", "variadic null"] {
         let error = refused(&mut client, servers, "")?;
         assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{servers}: {error:?}");
@@ -140,9 +137,8 @@ fn names_that_are_none_and_users_that_may_not_are_refused() -> Result<()> {
 }
 
 /// What listens there never says a word.
-#[test]
-fn a_silent_registry_is_given_up() -> Result<()> {
-    let (registry, node, mut client) = strangers()?;
+fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
+    let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     drop(node.introduce("silent", &[port])?);
@@ -207,9 +203,8 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
 }
 
 /// Under load, and back.
-#[test]
-fn ids_flow_while_a_server_joins_and_leaves() -> Result<()> {
-    let (registry, node, mut client) = strangers()?;
+fn ids_flow_while_a_server_joins_and_leaves(cluster: &mut Cluster) -> Result<()> {
+    let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 100, max_step => 10000")?;
     wait_for_id(&mut client)?;
     let loads = [node.load(2)?, node.load_of_tag("t", 2)?];
@@ -283,9 +278,8 @@ fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
 }
 
 /// Operators at two sessions that do not know of each other.
-#[test]
-fn joining_and_leaving_at_once_repeats_nothing() -> Result<()> {
-    let (_registry, node, mut client) = strangers()?;
+fn joining_and_leaving_at_once_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
+    let (node, mut client) = (&cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 10, max_step => 100")?;
     let load = node.load_of_tag("t", 2)?;
     at_once(node.sessions("postgres", 2)?, |number, mut client| {
@@ -298,4 +292,16 @@ fn joining_and_leaving_at_once_repeats_nothing() -> Result<()> {
     let taken = load.end();
     assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
     taken.unique()
+}
+
+#[test]
+fn servers_join() -> Result<()> {
+    Cluster::cases_of_strangers(cases![
+        what_stands_in_the_way_is_refused_by_name,
+        a_node_is_refused_as_a_registry_with_its_own_advice,
+        names_that_are_none_and_users_that_may_not_are_refused,
+        a_silent_registry_is_given_up,
+        ids_flow_while_a_server_joins_and_leaves,
+        joining_and_leaving_at_once_repeats_nothing
+    ])
 }

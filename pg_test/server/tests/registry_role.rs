@@ -9,13 +9,11 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::owner::Owner;
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Shutdown, programs, sql};
+use snowflake_ids_server_tests::{Shutdown, cases, programs, sql};
 use std::process::Command;
 use std::time::Duration;
 
-#[test]
-fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
-    let cluster = Cluster::start(1)?;
+fn the_role_of_nodes_can_reserve_and_nothing_else(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "")?;
     assert_eq!(next(&mut cluster.session()?, "t")?, 1);
     let mut shard = cluster.registry.connect_as(ROLE, PASSWORD)?;
@@ -62,9 +60,7 @@ fn requests_that_make_no_sense_are_refused() -> Result<()> {
 }
 
 /// No other role is told where the registry is, or what other tags there are.
-#[test]
-fn users_are_not_told_where_the_registry_is() -> Result<()> {
-    let mut cluster = Cluster::start(1)?;
+fn users_are_not_told_where_the_registry_is(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
@@ -96,7 +92,7 @@ fn users_are_not_told_where_the_registry_is() -> Result<()> {
     assert_eq!(sql::one::<Option<String>>(&mut client, tag)?.as_deref(), Some("t"));
     client.batch_execute("reset role; grant pg_read_all_stats to app; set role app")?;
     assert!(all_told(&mut client)?.contains(&port));
-    Ok(())
+    cluster.registry.start_again()
 }
 
 #[test]
@@ -206,4 +202,12 @@ fn why_a_registry_cannot_be_reached_is_told_with_the_way_out() -> Result<()> {
         client.batch_execute(&mend)?;
     }
     Ok(client.batch_execute(JOIN)?)
+}
+
+#[test]
+fn nobody_may_or_sees_more_than_is_theirs() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![the_role_of_nodes_can_reserve_and_nothing_else, users_are_not_told_where_the_registry_is],
+    )
 }

@@ -138,22 +138,6 @@ fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) ->
     Ok(())
 }
 
-#[test]
-fn a_standby_refuses_and_goes_on_after_its_promotion() -> Result<()> {
-    let primary = Server::builder().start()?;
-    let mut client = primary.session()?;
-    client.batch_execute(
-        "create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
-    )?;
-    let last: i64 = sql::one(&mut client, "select nextval('numbers')")?;
-    let standby = primary.standby()?;
-    let mut session = standby.connect("postgres")?;
-    sql::fails(&mut session, "select nextval('numbers')", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
-    standby.promote()?;
-    ensure!(sql::one::<i64>(&mut session, "select nextval('numbers')")? > last);
-    Ok(())
-}
-
 /// A database that uses another one of the server as its registry.
 fn node(server: &Server) -> Result<Client> {
     server.create_database("node")?;

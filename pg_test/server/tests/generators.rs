@@ -349,23 +349,6 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
 }
 
 #[test]
-fn a_server_that_did_not_preload_the_library_reads_ids_by_a_name() -> Result<()> {
-    let (_server, mut client) = Server::builder().without_preload().with_session()?;
-    create(&mut client, "web", "javascript")?;
-    create(&mut client, "own", "41/5/5/12")?;
-    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(512, 'web')")?, 1);
-    sql::explained(
-        &mut client,
-        "select snowflake_nextval('web')",
-        sql::NOT_IN_STATE,
-        "snowflake_ids must be loaded via shared_preload_libraries",
-    )?;
-    let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
-    assert_eq!(sql::one::<i64>(&mut client, status)?, 2);
-    Ok(())
-}
-
-#[test]
 fn names_of_generators_change() -> Result<()> {
     Server::builder().cases(cases![
         what_becomes_of_names_brings_no_id_back,

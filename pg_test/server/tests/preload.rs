@@ -20,18 +20,35 @@ fn ids_are_decoded_without_preload(server: &mut Server) -> Result<()> {
     )?;
     assert_eq!((row.get(0), row.get(1), row.get(2)), (3_i32, 7_i32, 9_i32));
     assert_eq!((row.get(3), row.get(4)), (true, true));
+    let read = "select snowflake_worker_id(id) || ' ' || snowflake_timestamp(id)
+                from (select '016f5e66-ebe8-7abc-822f-ffffffffffff'::uuid as id) s";
+    assert_eq!(sql::one::<String>(&mut client, read)?, "2 2020-01-01 00:00:01+00");
+    client.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
+    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(512, 'web')")?, 1);
     Ok(())
 }
 
 fn generating_without_preload_says_what_to_do(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    for call in
-        ["select snowflake_nextval()", "select snowflake_nextvals(2)", "select * from snowflake_ids.status"]
-    {
+    client.batch_execute(
+        "select snowflake_ids.generator_create('web', 'javascript'), snowflake_ids.generator_create('own', '41/5/5/12')",
+    )?;
+    for call in [
+        "select snowflake_nextval()",
+        "select snowflake_nextvals(2)",
+        "select snowflake_nextval('web')",
+        "select snowflake_uuid()",
+        "select snowflake_uuid_text()",
+        "select * from snowflake_ids.status",
+    ] {
         let error = sql::fails(&mut client, call, sql::NOT_IN_STATE)?;
+        let function = call.trim_start_matches("select ").trim_end_matches("()");
+        let names = error.detail().is_some_and(|detail| detail.starts_with(&format!("{function}() needs")));
+        assert!(names || !call.contains("uuid"), "{error:?}");
         assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
     }
-    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
+    let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
+    assert_eq!(sql::one::<i64>(&mut client, status)?, 2, "the session lives on");
     Ok(())
 }
 

@@ -205,24 +205,6 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_promoted_standby_goes_on_above() -> Result<()> {
-    let mut primary = server(Server::builder(), ", sections => 2, step => 10")?;
-    let mut client = primary.session()?;
-    let mut seen = Seen::default();
-    seen.add(vec![call(&mut client, "generate_series(1, 20)")?])?;
-    let standby = primary.standby()?;
-    for _ in 0..30 {
-        seen.add(vec![call(&mut client, "generate_series(1, 20)")?])?;
-    }
-    standby.catch_up(&primary)?;
-    let mut client = standby.connect("postgres")?;
-    sql::fails(&mut client, "select series_nextval('chat', 1)", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
-    primary.stop(Shutdown::Immediate)?;
-    standby.promote()?;
-    seen.add(vec![call(&mut client, "generate_series(1, 30)")?])
-}
-
 fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped(
     server: &mut Server,
 ) -> Result<()> {

@@ -2,9 +2,8 @@
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sessions::{self, at_once};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, cases, ids, sql};
 use std::collections::HashSet;
 
 const SESSIONS: usize = 16;
@@ -51,14 +50,12 @@ fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
     Ok((uuids.concat(), positions.concat()))
 }
 
-#[test]
-fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice() -> Result<()> {
-    let mut server = Server::builder().start()?;
+fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice(server: &mut Server) -> Result<()> {
     server.session()?;
-    let (mut uuids, mut positions) = taken(&server)?;
+    let (mut uuids, mut positions) = taken(server)?;
     let last = uuids.iter().copied().max();
     server.crash()?;
-    let (after, positions_after) = taken(&server)?;
+    let (after, positions_after) = taken(server)?;
     assert!(after.iter().copied().min() > last, "after a crash UUIDs go on above those before it");
     uuids.extend(after);
     positions.extend(positions_after);
@@ -69,9 +66,7 @@ fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice() -> Result<()> {
 
 /// What fills them up begins with another number in each process: where two servers have the same node by mistake, it is what
 /// keeps their UUIDs apart.
-#[test]
-fn each_session_fills_uuids_up_by_itself() -> Result<()> {
-    let server = Server::builder().start()?;
+fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut clients = server.sessions("postgres", SESSIONS)?;
     let firsts = clients
@@ -79,59 +74,6 @@ fn each_session_fills_uuids_up_by_itself() -> Result<()> {
         .map(|client| Ok(uuid(client, "snowflake_uuid()")? & ((1 << 52) - 1)))
         .collect::<Result<HashSet<_>>>()?;
     assert_eq!(firsts.len(), SESSIONS);
-    Ok(())
-}
-
-#[test]
-fn parallel_workers_make_uuids_and_none_twice() -> Result<()> {
-    const ROWS: i64 = 50_000;
-    let server = Server::builder().start()?;
-    let mut client = sessions::parallel(&server, ROWS)?;
-    client.batch_execute(
-        "create table ids as select a, snowflake_uuid() as id, snowflake_uuid_text() as said from t",
-    )?;
-    let plan: Vec<String> = sql::column(
-        &mut client,
-        "explain (costs off) select a, snowflake_uuid(), snowflake_uuid_text() from t",
-    )?;
-    assert!(plan[0].contains("Gather"), "{plan:#?}");
-    let distinct = "select count(distinct id) + count(distinct said) from ids";
-    assert_eq!(sql::one::<i64>(&mut client, distinct)?, 2 * ROWS);
-    Ok(())
-}
-
-#[test]
-fn a_standby_reads_uuids_and_makes_none() -> Result<()> {
-    let primary = Server::builder().set("snowflake_ids.worker_id", "6").start()?;
-    let before = uuid(&mut primary.session()?, "snowflake_uuid()")?;
-    let standby = primary.standby()?;
-    let mut client = standby.connect("postgres")?;
-    for function in ["snowflake_uuid", "snowflake_uuid_text"] {
-        let error =
-            sql::fails(&mut client, &format!("select {function}()"), &SqlState::READ_ONLY_SQL_TRANSACTION)?;
-        assert_eq!(error.message(), format!("cannot execute {function}() during recovery"));
-    }
-    let worker = format!("select snowflake_worker_id('{before:032x}'::uuid)");
-    assert_eq!(sql::one::<i32>(&mut client, &worker)?, 6);
-    assert!(sql::one::<bool>(&mut client, "select pg_promote()")?);
-    assert!(uuid(&mut client, "snowflake_uuid()")? > before);
-    Ok(())
-}
-
-#[test]
-fn without_preload_uuids_are_read() -> Result<()> {
-    let (_server, mut client) =
-        Server::builder().without_preload().without("snowflake_ids.worker_id").with_session()?;
-    for function in ["snowflake_uuid", "snowflake_uuid_text"] {
-        let error = sql::fails(&mut client, &format!("select {function}()"), sql::NOT_IN_STATE)?;
-        assert!(
-            error.detail().is_some_and(|detail| detail.starts_with(&format!("{function}() needs"))),
-            "{error:?}"
-        );
-    }
-    let read = "select snowflake_worker_id(id) || ' ' || snowflake_timestamp(id)
-                from (select '016f5e66-ebe8-7abc-822f-ffffffffffff'::uuid as id) s";
-    assert_eq!(sql::one::<String>(&mut client, read)?, "2 2020-01-01 00:00:01+00");
     Ok(())
 }
 
@@ -153,4 +95,12 @@ fn two_servers_make_no_uuid_twice() -> Result<()> {
     }
     assert_eq!(uuids.len(), 40_000);
     Ok(())
+}
+
+#[test]
+fn uuids_are_unique() -> Result<()> {
+    Server::builder().cases(cases![
+        sixteen_sessions_get_uuids_and_ids_and_no_position_twice,
+        each_session_fills_uuids_up_by_itself
+    ])
 }

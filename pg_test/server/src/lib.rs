@@ -11,7 +11,7 @@
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | what a server is started with |
 //! | [`cases`] | cases that share a server |
-//! | `crash`, `pause`, `standby`, `copies`, `pg_upgrade` | what else can become of a server: one process dies, all hang, it is promoted, it is copied, it becomes one of another Postgres |
+//! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server whose process dies, that hangs, is promoted, copied, dumped, or becomes one of another Postgres |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
 //! | [`restores`] | parts of its data directory from an earlier moment |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
@@ -33,6 +33,7 @@ mod clock;
 pub mod cluster;
 mod copies;
 mod crash;
+mod dumps;
 mod folder;
 pub mod functions;
 pub mod ids;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, cases, programs, sql};
+use snowflake_ids_server_tests::{Server, cases, sql};
 
 /// Columns of all kinds, each of a table of its own.
 const SCHEMA: &str = "
@@ -59,7 +59,7 @@ const COLUMNS: [&str; 20] = [
 ];
 
 fn schema(server: &Server) -> Result<Vec<String>> {
-    let dump = programs::output(server.command("pg_dump").args(["--schema-only", "postgres"]))?;
+    let dump = server.dump_as("postgres", "postgres", &["--schema-only"])?;
     // Newer ones write a key that is random.
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
@@ -132,15 +132,7 @@ fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
          insert into serials select from generate_series(1, 100)",
     )?;
     client.batch_execute("create database copy")?;
-    let dump = programs::output(server.command("pg_dump").args(["--schema-only", "postgres"]))?;
-    let file = server.socket_folder().join("schema.sql");
-    std::fs::write(&file, dump)?;
-    programs::output(
-        server
-            .command("psql")
-            .args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy", "--file"])
-            .arg(file),
-    )?;
+    server.restore("copy", &server.dump_as("postgres", "postgres", &["--schema-only"])?)?;
     let mut copy = server.connect("copy")?;
     sql::explained(
         &mut copy,

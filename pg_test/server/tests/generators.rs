@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
-use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, programs, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sql, wait};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -195,13 +195,8 @@ fn what_becomes_of_names_brings_no_id_back(server: &mut Server) -> Result<()> {
 
     client.batch_execute("create table t (id bigint primary key default snowflake_nextval('web'), a int)")?;
     client.batch_execute("create sequence s; select snowflake_ids.bind_sequence('s', generator => 'web')")?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
     client.batch_execute("create database restored")?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = server.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=restored"]);
-    programs::output(psql.arg("--file").arg(file))?;
+    server.restore("restored", &server.dump()?)?;
     let mut restored = server.connect("restored")?;
     let rows = "select string_agg(g::text, ' ') from snowflake_ids.generator g";
     assert_eq!(sql::one::<String>(&mut restored, rows)?, sql::one::<String>(&mut client, rows)?);

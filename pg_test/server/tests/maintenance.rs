@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, programs, sql};
+use snowflake_ids_server_tests::{Server, sql};
 use std::env;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -175,7 +175,7 @@ fn lock(server: &Server, table: &str, held: Duration) -> Result<()> {
 
 fn dump_with_waiter(server: &Server, table: &str) -> Result<()> {
     thread::scope(|scope| {
-        let dump = scope.spawn(|| programs::output(server.command("pg_dump").arg("postgres")).map(drop));
+        let dump = scope.spawn(|| server.dump().map(drop));
         let mut waiter = server.connect("postgres")?;
         waiter.batch_execute(&format!("vacuum full {table}"))?;
         dump.join().map_err(|_| anyhow!("pg_dump panicked"))?

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
 use std::time::Duration;
 
 /// Two nodes with a tag in use, and a session on each.
@@ -100,14 +100,9 @@ fn a_tag_that_was_created_since_is_not_begun_anew() -> Result<()> {
 
 /// The tags of a registry, in a cluster of another identity.
 fn dumped_into_a_new_cluster(registry: &Server) -> Result<Server> {
-    let dump = programs::output(registry.command("pg_dump").arg("postgres"))?;
     let new = auto().start()?;
     new.connect("postgres")?.batch_execute(&format!("create role {ROLE} login password '{PASSWORD}'"))?;
-    let file = new.file("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = new.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=postgres", "--file"]).arg(file);
-    programs::output(&mut psql)?;
+    new.restore("postgres", &registry.dump()?)?;
     let granted =
         format!("select has_function_privilege('{ROLE}', 'snowflake_ids.registry_serve(text)', 'execute')");
     ensure!(sql::one::<bool>(&mut new.connect("postgres")?, &granted)?, "the dump has no grants");

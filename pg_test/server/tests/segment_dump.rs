@@ -4,24 +4,11 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, programs, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql, wait};
 
 /// A tag's row, but for what belongs to a moment.
 const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
     description, reset, time_zone, format)::text from snowflake_ids.segment order by tag";
-
-fn dump_and_restore(server: &Server, options: &[&str]) -> Result<()> {
-    dump_and_restore_as(server, "postgres", "postgres", options)
-}
-
-fn dump_and_restore_as(server: &Server, user: &str, database: &str, options: &[&str]) -> Result<()> {
-    let dump = programs::output(server.command("pg_dump").env("PGUSER", user).args(options).arg(database))?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = server.command("psql");
-    psql.env("PGUSER", user).args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
-    programs::output(psql.arg("--file").arg(file)).map(drop)
-}
 
 fn a_restored_database_goes_on_above_every_id_of_the_dump(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
@@ -40,7 +27,7 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump(server: &mut Server) -
     let label: String = sql::one(&mut client, "select segment_nextval_text('dated')")?;
 
     client.batch_execute("create database copy")?;
-    dump_and_restore(server, &[])?;
+    server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
     assert_eq!(
         sql::column::<String>(&mut copy, DEFINITION)?,
@@ -69,7 +56,7 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension(server: &mut Se
     // This session has asked for the tag before it was there.
     let mut copy = server.connect("copy")?;
     assert!(next(&mut copy, "t").is_err());
-    dump_and_restore(server, &["--data-only"])?;
+    server.restore("copy", &server.dump_as("postgres", "postgres", &["--data-only"])?)?;
     let after = next(&mut copy, "t")?;
     assert!(after > before[4], "{after} after {before:?}");
     Ok(())
@@ -112,7 +99,7 @@ fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<
     let mut client = shop(server)?;
     let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
     server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(server, "keeper", "shop", &[])?;
+    server.restore_as("keeper", "copy", &server.dump_as("keeper", "shop", &[])?)?;
     let mut copy = server.connect("copy")?;
     assert_eq!(
         sql::column::<String>(&mut copy, DEFINITION)?,
@@ -149,7 +136,7 @@ fn what_was_restricted_stays_so_where_a_role_is_missing(server: &mut Server) -> 
         "create role alice; create role bob; select snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE')",
     )?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
+    let dump = server.dump()?;
     client.batch_execute("select snowflake_ids.segment_drop('invoices'); drop role alice")?;
     client.batch_execute("create database copy")?;
     let file = server.socket_folder().join("dump.sql");
@@ -182,12 +169,7 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     let timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
     assert_eq!(sql::one::<String>(&mut copy, timeline)?, "00000002");
     copy.batch_execute("create database copy")?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    let file = other.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = other.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy", "--file"]);
-    programs::output(psql.arg(file))?;
+    other.restore("copy", &server.dump()?)?;
     let reserved: i64 = sql::one(&mut client, "select max_id from snowflake_ids.segment where tag = 't'")?;
     let after = next(&mut other.connect("copy")?, "t")?;
     assert_eq!(after, reserved + 1, "{last} was the last");
@@ -198,7 +180,7 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
 fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Result<()> {
     shop(server)?;
     server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(server, "keeper", "shop", &["--schema-only"])?;
+    server.restore_as("keeper", "copy", &server.dump_as("keeper", "shop", &["--schema-only"])?)?;
     let mut copy = server.connect("copy")?;
     copy.batch_execute("set role keeper")?;
     let insert = "insert into t default values returning id";
@@ -242,7 +224,7 @@ fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
         copy.batch_execute("create database copy")?;
         let mut copy = server.connect("copy")?;
         copy.batch_execute("create extension if not exists snowflake_ids")?;
-        dump_and_restore_as(server, "postgres", "shop", &["--table=t"])?;
+        server.restore_as("postgres", "copy", &server.dump_as("postgres", "shop", &["--table=t"])?)?;
         let error = sql::fails(&mut copy, insert, &SqlState::UNDEFINED_OBJECT)?;
         ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.attach")), "{error:?}");
         copy.batch_execute(&format!("select snowflake_ids.{way}")).context(way)?;

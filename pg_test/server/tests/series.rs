@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, cases, full, programs, sql};
+use snowflake_ids_server_tests::{Server, cases, full, sql};
 use std::thread;
 
 /// Sessions that insert rows.
@@ -88,14 +88,9 @@ fn a_dump_has_the_counters(server: &mut Server) -> Result<()> {
          select snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}/{n:3}');
          select series_nextval('dated', 'a'), series_nextval('dated', 'a')",
     )?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
     server.create_database("copy")?;
     server.connect("copy")?.batch_execute("drop extension if exists snowflake_ids")?;
-    let mut psql = server.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
-    programs::output(psql.arg("--file").arg(file))?;
+    server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
     has_no_gaps(&mut copy)?;
     copy.batch_execute("insert into invoice (tenant) select k % 9 from generate_series(1, 100) as k")?;

@@ -6,15 +6,14 @@ use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, wait};
 
-/// A registry and a node with ids of both kinds in use.
-fn node() -> Result<(Cluster, Taken)> {
-    let cluster = Cluster::start(1)?;
+/// Has a node take ids of both kinds: those of a tag.
+fn take_some(cluster: &Cluster) -> Result<Taken> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
-    Ok((cluster, Taken::own(take(&mut client, "t", 35)?)))
+    Ok(Taken::own(take(&mut client, "t", 35)?))
 }
 
 /// Ids of both kinds, of all of them at once.
@@ -36,9 +35,8 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
 }
 
 /// Both have the note of what was left over, and the same ids received.
-#[test]
-fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
-    let (mut cluster, taken) = node()?;
+fn a_copy_of_a_stopped_node_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
+    let taken = take_some(cluster)?;
     settled(&mut cluster.session()?, "t")?;
     let node = &mut cluster.nodes[0];
     node.stop(Shutdown::Fast)?;
@@ -48,18 +46,16 @@ fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
     share_no_id(&[node, &copy], taken)
 }
 
-#[test]
-fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
-    let (cluster, taken) = node()?;
+fn a_base_backup_of_a_node_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
+    let taken = take_some(cluster)?;
     let mut copy = cluster.nodes[0].base_backup()?;
     copy.start_again()?;
     share_no_id(&[&cluster.nodes[0], &copy], taken)
 }
 
 /// Both sides of a split brain, under load.
-#[test]
-fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
-    let (cluster, taken) = node()?;
+fn a_node_s_standby_that_is_promoted_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
+    let taken = take_some(cluster)?;
     let standby = cluster.nodes[0].standby()?;
     let load = cluster.nodes[0].load_of_tag("t", 1)?;
     standby.promote()?;
@@ -70,9 +66,8 @@ fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
 }
 
 /// The former primary is gone, with what it had received and its standby does not know of.
-#[test]
-fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
-    let (mut cluster, mut taken) = node()?;
+fn a_node_that_fails_over_goes_on_above_its_ids(cluster: &mut Cluster) -> Result<()> {
+    let mut taken = take_some(cluster)?;
     let standby = cluster.nodes[0].standby()?;
     standby.catch_up(&cluster.nodes[0])?;
     standby.cut_off()?;
@@ -85,13 +80,13 @@ fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
     taken.ids.extend(take(&mut client, "t", 200)?);
     of_server.push(wait_for_id(&mut client)?);
     ids::unique(of_server)?;
+    cluster.nodes[0].start_again()?;
     ids::growing(&taken.ids)
 }
 
 /// A database made from a node's as a template is a node, too.
-#[test]
-fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
-    let (cluster, mut taken) = node()?;
+fn a_database_made_from_a_node_s_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
+    let mut taken = take_some(cluster)?;
     let node = &cluster.nodes[0];
     node.create_database("other")?;
     let mut other = node.connect("other")?;
@@ -102,4 +97,18 @@ fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
     taken.ids.extend(take(&mut node.connect("postgres")?, "t", 200)?);
     taken.ids.extend(take(&mut node.connect("copy")?, "t", 200)?);
     taken.unique()
+}
+
+#[test]
+fn copies_share_no_id() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![
+            a_copy_of_a_stopped_node_shares_no_id_with_it,
+            a_base_backup_of_a_node_shares_no_id_with_it,
+            a_node_s_standby_that_is_promoted_shares_no_id_with_it,
+            a_node_that_fails_over_goes_on_above_its_ids,
+            a_database_made_from_a_node_s_shares_no_id_with_it
+        ],
+    )
 }

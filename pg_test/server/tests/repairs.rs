@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::{Cluster, NAME, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::next;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, Shutdown, snowflakes, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql};
 
 /// What becomes of a call.
 #[derive(Clone, Copy)]
@@ -38,14 +38,13 @@ const CALLS: [(&str, Outcome, Outcome); 11] = [
     ("state_reset(now())", Done, SILENT),
 ];
 
-/// A node that gives ids of each kind.
-fn node() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::start(1)?;
+/// A session of a node that gives ids of each kind.
+fn node(cluster: &Cluster) -> Result<Client> {
     cluster.create("t", "step => 1000, max_step => 1000")?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
     client.batch_execute("select snowflake_ids.generator_create('web', '41/0/10/12 epoch=2020-01-01')")?;
-    Ok((cluster, client))
+    Ok(client)
 }
 
 /// Calls each, and sees that ids of each kind go on above the former ones.
@@ -77,15 +76,13 @@ fn call_all(client: &mut Client, answers: bool) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn on_a_node_whose_registry_answers() -> Result<()> {
-    let (_cluster, mut client) = node()?;
+fn on_a_node_whose_registry_answers(cluster: &mut Cluster) -> Result<()> {
+    let mut client = node(cluster)?;
     call_all(&mut client, true)
 }
 
-#[test]
-fn on_a_node_whose_registry_hangs() -> Result<()> {
-    let (cluster, mut client) = node()?;
+fn on_a_node_whose_registry_hangs(cluster: &mut Cluster) -> Result<()> {
+    let mut client = node(cluster)?;
     next(&mut client, "t")?;
     let paused = cluster.registry.pause()?;
     call_all(&mut client, false)?;
@@ -93,12 +90,12 @@ fn on_a_node_whose_registry_hangs() -> Result<()> {
     snowflakes::next(&mut client).map(drop)
 }
 
-#[test]
-fn on_a_node_whose_registry_is_away() -> Result<()> {
-    let (mut cluster, mut client) = node()?;
+fn on_a_node_whose_registry_is_away(cluster: &mut Cluster) -> Result<()> {
+    let mut client = node(cluster)?;
     next(&mut client, "t")?;
     cluster.registry.stop(Shutdown::Immediate)?;
-    call_all(&mut client, false)
+    call_all(&mut client, false)?;
+    cluster.registry.start_again()
 }
 
 /// What a server does that keeps its own leases needs nobody.
@@ -122,4 +119,16 @@ fn on_a_server_that_is_its_own_registry() -> Result<()> {
     client.batch_execute("select snowflake_ids.segment_set('t', 5000, force => true)")?;
     assert_eq!((number, next(&mut client, "t")?), (1, 5001));
     Ok(())
+}
+
+#[test]
+fn calls_end_in_what_their_page_says() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![
+            on_a_node_whose_registry_answers,
+            on_a_node_whose_registry_hangs,
+            on_a_node_whose_registry_is_away
+        ],
+    )
 }

@@ -2,7 +2,7 @@
 
 use crate::builder::Builder;
 use crate::server::Server;
-use crate::sql;
+use crate::sql::Session;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -70,13 +70,13 @@ impl Server {
         let mut client = self.connect("template1")?;
         let prepared = "select database::text, format('rollback prepared %L', gid) from pg_prepared_xacts";
         for row in client.query(prepared, &[])? {
-            self.connect(row.get(0))?.batch_execute(row.get(1))?;
+            self.connect(row.get(0))?.run(row.get(1))?;
         }
         for query in [DATABASES, ROLES] {
-            for drop in sql::column::<String>(&mut client, query)? {
-                client.batch_execute(&drop)?;
+            for drop in client.column::<String>(query)? {
+                client.run(&drop)?;
             }
         }
-        Ok(client.batch_execute("create database postgres template template0")?)
+        client.run("create database postgres template template0")
     }
 }

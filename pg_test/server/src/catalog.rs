@@ -1,5 +1,6 @@
 //! What the catalog says of the extension's objects, to be compared with what it says elsewhere.
 
+use crate::sql::Session;
 use anyhow::{Result, bail, ensure};
 use postgres::Client;
 use std::collections::BTreeSet;
@@ -11,9 +12,9 @@ pub type Told = (String, String, String);
 #[track_caller]
 pub fn objects(client: &mut Client) -> Result<BTreeSet<Told>> {
     // Names outside this schema are written with theirs.
-    client.batch_execute("set search_path = pg_catalog")?;
+    client.run("set search_path = pg_catalog")?;
     let rows = client.query(include_str!("catalog.sql"), &[])?;
-    client.batch_execute("reset search_path")?;
+    client.run("reset search_path")?;
     let told: BTreeSet<Told> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     ensure!(told.len() > 1000, "the catalog says only {} things of the extension", told.len());
     if let Some((name, _, unknown)) = told.iter().find(|(_, what, _)| what == "unknown") {

@@ -5,7 +5,8 @@ use crate::builder::Builder;
 use crate::cases::{self, Case};
 use crate::cluster;
 use crate::server::Server;
-use crate::sql;
+use crate::sql::Session;
+use crate::wait;
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
@@ -39,7 +40,7 @@ impl Server {
     #[track_caller]
     pub fn create_citus(&self, database: &str) -> Result<Client> {
         let mut client = self.connect(database)?;
-        client.batch_execute(&format!("set client_min_messages = warning;\n{}", STAND_IN.concat()))?;
+        client.run(&format!("set client_min_messages = warning;\n{}", STAND_IN.concat()))?;
         Ok(client)
     }
 }
@@ -91,12 +92,12 @@ impl Citus {
             add(&mut client, worker)?;
         }
         if set_up >= SetUp::Extension {
-            client.batch_execute("create extension snowflake_ids")?;
+            client.run("create extension snowflake_ids")?;
         }
-        if set_up == SetUp::Joined {
-            client.batch_execute(USE_CITUS)?;
+        match set_up {
+            SetUp::Joined => client.run(USE_CITUS),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs cases on one cluster with so many workers, which is set up anew for each. Workers that a case adds serve that
@@ -111,7 +112,11 @@ impl Citus {
             |cluster| {
                 cluster.workers.truncate(workers);
                 cluster.servers().try_for_each(Server::renew)?;
-                cluster.set_up(set_up)
+                cluster.set_up(set_up.min(SetUp::Extension))?;
+                // Servers that have lost a registry may look for another one a while later.
+                wait::until_true("all nodes to give ids", || {
+                    Ok(set_up < SetUp::Joined || cluster.session()?.run(USE_CITUS).is_ok())
+                })
             },
         )
     }
@@ -120,7 +125,7 @@ impl Citus {
     #[track_caller]
     pub fn session(&self) -> Result<Client> {
         let mut client = self.coordinator.connect("postgres")?;
-        client.batch_execute("set client_min_messages = warning")?;
+        client.run("set client_min_messages = warning")?;
         Ok(client)
     }
 
@@ -128,7 +133,7 @@ impl Citus {
     #[track_caller]
     pub fn set_coordinator(&self, database: &str) -> Result<()> {
         let call = format!("select citus_set_coordinator_host('127.0.0.1', {})", self.coordinator.port());
-        Ok(self.coordinator.connect(database)?.batch_execute(&call)?)
+        self.coordinator.connect(database)?.run(&call)
     }
 
     /// A further worker.
@@ -157,16 +162,16 @@ impl Citus {
     #[track_caller]
     pub fn second(&self) -> Result<Client> {
         for server in self.servers() {
-            server.connect("postgres")?.batch_execute("create database second")?;
+            server.connect("postgres")?.run("create database second")?;
             server.create_citus("second")?;
         }
         self.set_coordinator("second")?;
         let mut client = self.coordinator.connect("second")?;
-        client.batch_execute("set client_min_messages = warning")?;
+        client.run("set client_min_messages = warning")?;
         for worker in &self.workers {
             add(&mut client, worker)?;
         }
-        client.batch_execute("create extension snowflake_ids")?;
+        client.run("create extension snowflake_ids")?;
         Ok(client)
     }
 
@@ -190,7 +195,7 @@ pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
     let problems = problems(client)?;
     ensure!(problems.len() == nodes && problems.values().all(Option::is_none), "{place}: {problems:?}");
     let workers = "select count(distinct worker_id) from snowflake_ids.citus_status()";
-    ensure!(usize::try_from(sql::one::<i64>(client, workers)?)? == nodes, "{place}: worker ids are shared");
+    ensure!(usize::try_from(client.one::<i64>(workers)?)? == nodes, "{place}: worker ids are shared");
     Ok(())
 }
 
@@ -198,7 +203,7 @@ pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
 #[track_caller]
 pub fn failed(client: &mut Client) -> Result<String> {
     let place = Location::caller();
-    let error = sql::error(client, USE_CITUS)?;
+    let error = client.error(USE_CITUS)?;
     let meant = error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
         && error.message().ends_with("nodes of the cluster cannot give ids that no other gives")
         && error.hint().is_some_and(|hint| hint.contains(USE_CITUS.trim_start_matches("call ")));
@@ -209,5 +214,5 @@ pub fn failed(client: &mut Client) -> Result<String> {
 /// Adds a server to the cluster of a session's database, and gives the node's id.
 #[track_caller]
 pub fn add(coordinator: &mut Client, worker: &Server) -> Result<i32> {
-    sql::one(coordinator, &format!("select citus_add_node('127.0.0.1', {})", worker.port()))
+    coordinator.one(&format!("select citus_add_node('127.0.0.1', {})", worker.port()))
 }

@@ -6,7 +6,7 @@ use crate::load::Taken;
 use crate::registry::auto;
 use crate::segments::{TIMEOUT, take_until_refused};
 use crate::server::{Server, Shutdown};
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, ensure};
 use postgres::error::{DbError, SqlState};
@@ -67,7 +67,7 @@ impl Cluster {
     }
 
     fn join(&self) -> Result<()> {
-        self.nodes.iter().try_for_each(|node| Ok(node.connect("postgres")?.batch_execute(JOIN)?))
+        self.nodes.iter().try_for_each(|node| node.connect("postgres")?.run(JOIN))
     }
 
     /// Runs cases on one registry with so many nodes, all of which join it anew for each case.
@@ -126,7 +126,7 @@ impl Server {
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create role {ROLE} login password '{PASSWORD}';
              grant execute on function snowflake_ids.registry_serve(text),
                  snowflake_ids.registry_take_over(text) to {ROLE}"
@@ -158,7 +158,7 @@ impl Server {
         let mut client = self.session()?;
         let hosts = vec!["127.0.0.1"; ports.len()].join(",");
         let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create extension if not exists postgres_fdw;
              create server {name} foreign data wrapper postgres_fdw options
                (host '{hosts}', port '{ports}', dbname 'postgres', target_session_attrs 'read-write');
@@ -171,7 +171,7 @@ impl Server {
     #[track_caller]
     pub fn join(&self, registry: &Self) -> Result<Client> {
         let mut client = self.introduce(NAME, &[registry.port()])?;
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
         Ok(client)
     }
 
@@ -180,7 +180,7 @@ impl Server {
     pub fn end_nodes_sessions(&self) -> Result<()> {
         let sessions =
             format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{ROLE}'");
-        Ok(self.connect("postgres")?.batch_execute(&sessions)?)
+        self.connect("postgres")?.run(&sessions)
     }
 
     /// How many statements nodes have sent to this registry, if it logs all statements and each with its user.
@@ -222,14 +222,14 @@ impl Server {
 /// A column of a tag's row in the table of the session's database.
 #[track_caller]
 pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
-    sql::one(client, &format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
+    client.one(&format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
 }
 
 /// A column of `registry_status`, for one of the registries that a node uses.
 #[track_caller]
 pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column: &str) -> Result<T> {
     let status = "snowflake_ids.registry_status where database = current_database()";
-    sql::one(client, &format!("select {column} from {status} and server = '{name}'"))
+    client.one(&format!("select {column} from {status} and server = '{name}'"))
 }
 
 /// Waits until a registry's state is this one.
@@ -246,7 +246,7 @@ pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
 /// The highest id of a tag that a node has received.
 #[track_caller]
 pub fn received(client: &mut Client, tag: &str) -> Result<i64> {
-    sql::one(client, &format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
+    client.one(&format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
 }
 
 /// What an error tells its reader.
@@ -295,13 +295,13 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
 #[track_caller]
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
-    Ok(client.batch_execute(&set)?)
+    client.run(&set)
 }
 
 /// Ends short waits.
 #[track_caller]
 pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
-    Ok(client.batch_execute("reset snowflake_ids.segment_wait_timeout")?)
+    client.run("reset snowflake_ids.segment_wait_timeout")
 }
 
 impl Server {
@@ -311,7 +311,7 @@ impl Server {
     #[track_caller]
     pub fn lies(&self, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create table mood (mood text not null); insert into mood values ('');
              alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
              alter function snowflake_ids.registry_serve(text) rename to honestly;

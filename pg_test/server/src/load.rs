@@ -2,7 +2,7 @@
 
 use crate::ids;
 use crate::server::Server;
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, bail};
 use postgres::error::DbError;
@@ -103,7 +103,7 @@ impl Server {
     pub fn load(&self, sessions: usize) -> Result<Load> {
         let mut clients = self.sessions("postgres", sessions)?;
         for client in clients.iter_mut().skip(1).step_by(4) {
-            client.batch_execute("set snowflake_ids.cache = 100")?;
+            client.run("set snowflake_ids.cache = 100")?;
         }
         Load::start(self.port(), clients, |number| {
             if number % 4 == 2 { "select snowflake_nextvals(50)" } else { "select snowflake_nextval()" }
@@ -157,7 +157,7 @@ impl Load {
         let (mut given, mut threads) = (Vec::new(), Vec::new());
         for (number, mut client) in clients.into_iter().enumerate() {
             let call = client.prepare(call(number))?;
-            let process: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+            let process: i32 = client.one("select pg_backend_pid()")?;
             let taker = format!("process {process} of the server on port {port}");
             let (stop, count) = (Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
             given.push(Arc::clone(&count));

@@ -4,7 +4,7 @@ use crate::clock;
 use crate::folder::Folder;
 use crate::port::Port;
 use crate::processes;
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -133,11 +133,10 @@ impl Server {
     #[track_caller]
     pub fn read_files_again(&self) -> Result<()> {
         let mut client = self.connect("postgres")?;
-        let read: SystemTime = sql::one(&mut client, "select pg_conf_load_time()")?;
-        client.batch_execute("select pg_reload_conf()")?;
+        let read: SystemTime = client.one("select pg_conf_load_time()")?;
+        client.run("select pg_reload_conf()")?;
         wait::until_true("the server to read its files again", || {
-            let again =
-                self.connect("postgres").and_then(|mut new| sql::one(&mut new, "select pg_conf_load_time()"));
+            let again = self.connect("postgres").and_then(|mut new| new.one("select pg_conf_load_time()"));
             // Where faults are injected, it may have no sessions for a moment.
             Ok(again.is_ok_and(|again: SystemTime| again != read))
         })
@@ -253,28 +252,26 @@ impl Server {
     /// A session in the database `postgres`, with the extension created.
     pub fn session(&self) -> Result<Client> {
         let mut client = self.connect("postgres")?;
-        client.batch_execute(
-            "set client_min_messages = warning; create extension if not exists snowflake_ids",
-        )?;
+        client.run("set client_min_messages = warning; create extension if not exists snowflake_ids")?;
         Ok(client)
     }
 
     /// Creates a database with the extension.
     pub fn create_database(&self, name: &str) -> Result<()> {
-        self.connect("postgres")?.batch_execute(&format!("create database {name}"))?;
-        Ok(self.connect(name)?.batch_execute("create extension snowflake_ids")?)
+        self.connect("postgres")?.run(&format!("create database {name}"))?;
+        self.connect(name)?.run("create extension snowflake_ids")
     }
 
     /// Creates a database in an encoding, named after it, with the extension, and gives a session that speaks UTF-8.
     pub fn create_encoded_database(&self, encoding: &str) -> Result<Client> {
         let name = encoding.to_lowercase();
-        self.connect("postgres")?.batch_execute(&format!(
+        self.connect("postgres")?.run(&format!(
             "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
         ))?;
         let mut config = self.config(&name);
         config.options("-c client_encoding=UTF8 -c client_min_messages=warning");
         let mut client = config.connect(NoTls)?;
-        client.batch_execute("create extension snowflake_ids")?;
+        client.run("create extension snowflake_ids")?;
         Ok(client)
     }
 

@@ -1,6 +1,7 @@
 //! Many sessions at once, and those of parallel plans.
 
 use crate::server::Server;
+use crate::sql::Session;
 use anyhow::Result;
 use postgres::Client;
 use std::panic::resume_unwind;
@@ -37,7 +38,7 @@ pub fn at_once<T: Send>(
 /// of so many rows.
 pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
          set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
          create table t as select a from generate_series(1, {rows}) a; analyze t"

@@ -1,7 +1,7 @@
 //! A database with all that ids are taken from, on which versions of the extension and of Postgres follow each other.
 
 use crate::ids;
-use crate::sql;
+use crate::sql::Session;
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
@@ -101,7 +101,7 @@ impl Drawn {
         for (source, drawn) in SOURCES.iter().zip(&mut self.0) {
             let before = drawn.last().copied();
             for _ in 0..30 {
-                drawn.push(sql::one(client, source.call)?);
+                drawn.push(client.one(source.call)?);
             }
             ids::growing(drawn).context(source.call)?;
             let first = drawn[drawn.len() - 30];
@@ -109,7 +109,7 @@ impl Drawn {
             ensure!(follows, "{}: {first} came after {before:?}", source.call);
         }
         let orders = &mut self.0[2];
-        orders.push(sql::one(client, BOUND)?);
+        orders.push(client.one(BOUND)?);
         ids::growing(orders).context(BOUND)
     }
 }
@@ -138,7 +138,7 @@ pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
     ];
     let row = |table: &str| {
         let found: Vec<String> =
-            sql::column(client, &format!("select t::text from (select * from {table}) as t"))?;
+            client.column(&format!("select t::text from (select * from {table}) as t"))?;
         ensure!(!found.is_empty(), "no rows: {table}");
         Ok((table.to_owned(), found.join("\n")))
     };

@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::installation::{Installation, released};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 /// A function of the extension.
 struct Function {
@@ -217,7 +217,7 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
         if error.code().code().starts_with("XX") && !is_servers_own {
             found.push(format!("{statement}: {} {}", error.code().code(), error.message()));
         }
-        client.batch_execute("rollback")?;
+        client.run("rollback")?;
     }
     Ok(found)
 }
@@ -225,7 +225,7 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
 /// What calls are made with, and two roles: one may call everything, one what every role may.
 fn prepare(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create role clerk; create role passer_by;
          grant usage on schema snowflake_ids, snowflake_ids_internal to clerk;
          grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to clerk;
@@ -246,9 +246,9 @@ fn prepare(server: &Server) -> Result<Client> {
 /// Runs all calls as a role, as `form` has them stand, and undoes what can be undone.
 fn check(client: &mut Client, role: &str, few: bool, form: impl Fn(&str) -> String) -> Result<()> {
     let calls = calls(client, few)?;
-    client.batch_execute(&format!("set role {role}"))?;
+    client.run(&format!("set role {role}"))?;
     let found = internal_errors(client, calls.iter().map(|call| form(call)))?;
-    client.batch_execute("reset role")?;
+    client.run("reset role")?;
     ensure!(found.is_empty(), "{} of {} calls of {role}: {found:#?}", found.len(), calls.len());
     Ok(())
 }
@@ -316,9 +316,9 @@ fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
     for place in places {
         check(&mut client, "postgres", true, place)?;
     }
-    let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
+    let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     let forced = if version < 160_000 { "force_parallel_mode" } else { "debug_parallel_query" };
-    client.batch_execute(&format!("set {forced} = on"))?;
+    client.run(&format!("set {forced} = on"))?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check(&mut client, "postgres", true, |call| {
         undone(&format!("select count({call}) from generate_series(1, 2)"))
@@ -379,7 +379,7 @@ fn no_server_is_an_internal_error() -> Result<()> {
     let mut client = prepare(&primary)?;
     let standby = primary.standby()?;
     standby.catch_up(&primary)?;
-    client.batch_execute("select")?;
+    client.run("select")?;
     let mut client = standby.connect("postgres")?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&standby);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, cases, sql};
+use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 
 /// Columns of all kinds, each of a table of its own.
 const SCHEMA: &str = "
@@ -66,7 +66,7 @@ fn schema(server: &Server) -> Result<Vec<String>> {
 
 fn check(server: &Server, again: bool) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(SCHEMA)?;
+    client.run(SCHEMA)?;
     let before = schema(server)?;
     for table in COLUMNS {
         let attach = format!("select snowflake_ids.attach('{table}', 'id', 'segment')");
@@ -77,7 +77,7 @@ fn check(server: &Server, again: bool) -> Result<()> {
         let insert = format!("insert into {table} values (default) returning id::bigint");
         let insert =
             if table == "c_parts" { "insert into c_parts (day) values (1) returning id" } else { &insert };
-        let id: i64 = sql::one(&mut client, insert).with_context(|| format!("a row of {table}"))?;
+        let id: i64 = client.one(insert).with_context(|| format!("a row of {table}"))?;
         assert!(id > 0, "{table}: {id}");
     }
     assert_ne!(schema(server)?, before);
@@ -86,15 +86,12 @@ fn check(server: &Server, again: bool) -> Result<()> {
             Ok(()) => {}
             Err(error) => {
                 assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{table}: {error:?}");
-                let bound: Vec<String> = sql::column(
-                    &mut client,
-                    &format!(
-                        "select s.sequence::text from snowflake_ids_internal.sequences_of('{table}', 'id') s
+                let bound: Vec<String> = client.column(&format!(
+                    "select s.sequence::text from snowflake_ids_internal.sequences_of('{table}', 'id') s
                          where snowflake_ids_internal.sequence_is_bound(s.sequence)"
-                    ),
-                )?;
+                ))?;
                 for sequence in bound {
-                    client.batch_execute(&format!("select snowflake_ids.unbind_sequence('{sequence}')"))?;
+                    client.run(&format!("select snowflake_ids.unbind_sequence('{sequence}')"))?;
                 }
             }
         }
@@ -105,10 +102,10 @@ fn check(server: &Server, again: bool) -> Result<()> {
     assert!(lost.is_empty() && new.is_empty(), "lost: {lost:#?}\nnew: {new:#?}");
     assert_eq!(after, before, "in another order");
     // The next number is above those that were given.
-    let second: i64 = sql::one(&mut client, "insert into c_always values (default) returning id")?;
-    let least: i64 = sql::one(&mut client, "select min(id) from c_always")?;
+    let second: i64 = client.one("insert into c_always values (default) returning id")?;
+    let least: i64 = client.one("select min(id) from c_always")?;
     assert!(second > least, "{second} after {least}");
-    sql::fails(&mut client, "insert into c_always values (5)", &SqlState::from_code("428C9"))?;
+    client.fails("insert into c_always values (5)", &SqlState::from_code("428C9"))?;
     Ok(())
 }
 
@@ -123,7 +120,7 @@ fn a_schema_that_was_attached_twice_is_what_it_was(server: &mut Server) -> Resul
 /// A test database, of a dump of the schema alone, after what the documents say to do in it.
 fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create table serials (id bigserial primary key, note text); create table \"it's\" (id bigint generated always as identity);
          create table plain (id bigint primary key);
          create table parts (id bigint, day int) partition by list (day); create table part partition of parts for values in (1);
@@ -131,11 +128,10 @@ fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
              snowflake_ids.attach('plain', 'id'), snowflake_ids.attach('parts', 'id', 'segment', tag => 'of parts');
          insert into serials select from generate_series(1, 100)",
     )?;
-    client.batch_execute("create database copy")?;
+    client.run("create database copy")?;
     server.restore("copy", &server.dump_as("postgres", "postgres", &["--schema-only"])?)?;
     let mut copy = server.connect("copy")?;
-    sql::explained(
-        &mut copy,
+    copy.explained(
         "insert into serials default values",
         &SqlState::UNDEFINED_OBJECT,
         "segment tag \"public.serials\" does not exist",
@@ -143,13 +139,13 @@ fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
     let documents = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sql.md"))?;
     let recipe = documents.split("<!-- schema-only -->").nth(1).context("the recipe")?;
     let recipe = recipe.split("```").nth(1).and_then(|block| block.strip_prefix("sql")).context("a block")?;
-    copy.batch_execute(recipe)?;
+    copy.run(recipe)?;
     for insert in ["serials (note) values ('x')", "\"it's\" values (default)", "parts (day) values (1)"] {
-        let id: i64 = sql::one(&mut copy, &format!("insert into {insert} returning id"))?;
+        let id: i64 = copy.one(&format!("insert into {insert} returning id"))?;
         assert_eq!(id, 1, "{insert}");
     }
-    assert_eq!(sql::one::<i64>(&mut copy, "select nextval('serials_id_seq')")?, 2);
-    let id: i64 = sql::one(&mut copy, "insert into plain values (default) returning id")?;
+    assert_eq!(copy.one::<i64>("select nextval('serials_id_seq')")?, 2);
+    let id: i64 = copy.one("insert into plain values (default) returning id")?;
     assert!(id > 1, "{id}");
     Ok(())
 }
@@ -157,33 +153,30 @@ fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
 /// `currval` of the sequence of a domain's column gives the id of the row.
 fn a_column_of_a_domain_is_attached(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create domain wide as bigint not null; create domain narrow as integer; create domain text_id as text;
          create table t (id wide primary key, other text_id); create sequence s owned by t.id; alter table t alter id set default nextval('s');
          create table n (id narrow); create table r (t narrow references t);
          select snowflake_ids.attach('n', 'id', 'segment')",
     )?;
-    sql::explained(
-        &mut client,
+    client.explained(
         "select snowflake_ids.attach('t', 'id')",
         sql::NOT_IN_STATE,
         "column \"t\" of relation \"public.r\" refers to the column, and cannot hold its ids",
     )?;
-    client.batch_execute("drop table r; select snowflake_ids.attach('t', 'id')")?;
+    client.run("drop table r; select snowflake_ids.attach('t', 'id')")?;
     for insert in [
         "(other) values ('x')",
         "values (default, 'x')",
         "values (default, 'x'), (default, 'y')",
         "(other) select 'z' from generate_series(1, 2)",
     ] {
-        client.batch_execute(&format!("insert into t {insert}"))?;
+        client.run(&format!("insert into t {insert}"))?;
         let row = client.query_one("select currval('s'), max(id)::bigint from t", &[])?;
         assert_eq!(row.get::<_, i64>(0), row.get::<_, i64>(1), "{insert}");
     }
-    client
-        .batch_execute("copy t (other) from program 'echo copied'; select snowflake_ids.detach('t', 'id')")?;
-    sql::explained(
-        &mut client,
+    client.run("copy t (other) from program 'echo copied'; select snowflake_ids.detach('t', 'id')")?;
+    client.explained(
         "select snowflake_ids.attach('t', 'other')",
         &SqlState::INVALID_PARAMETER_VALUE,
         "column \"other\" of relation \"public.t\" must be bigint",

@@ -7,6 +7,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::citus::{Citus, well};
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, full, ids, registry, wait};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -193,7 +194,7 @@ fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Resul
     for server in cluster.servers() {
         registry::wait_for_id(&mut server.connect("postgres")?)?;
     }
-    cluster.session()?.batch_execute(
+    cluster.session()?.run(
         "select snowflake_ids.segment_create('orders', step => 20000);
          create table orders (id bigint primary key default snowflake_nextval(),
              number bigint not null default segment_nextval('orders'), port int);

@@ -6,7 +6,7 @@ use postgres::Client;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{NEAR, next, now, refused, seconds, status, take, time};
 use snowflake_ids_server_tests::state_file::Fault;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
     for clock in ["+30y", "+90y", "+2h"] {
         server.set_clock(clock)?;
         issues_true_time(&mut client, &mut taken)?;
-        client.batch_execute("select * from snowflake_ids.status")?;
+        client.run("select * from snowflake_ids.status")?;
     }
     ids::growing(&taken)
 }
@@ -122,7 +122,7 @@ fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+10y")?;
     issues_true_time(&mut client, &mut taken)?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     taken.push(next(&mut client)?);
     let off = time(&mut client, taken[taken.len() - 1])? - now()?;
     assert!((0.0..70.0).contains(&off), "an id of {off} s from now");
@@ -138,9 +138,9 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     server.start_again()?;
     let mut client = server.session()?;
     // The last one: it is three hours old, and tells nothing of the right time.
-    client.batch_execute("checkpoint")?;
+    client.run("checkpoint")?;
     server.set_clock("+0")?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     let mut taken = take(&mut client, 100)?;
     drop(client);
 
@@ -150,10 +150,10 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     server.start_again()?;
     server.set_clock("+0")?;
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     assert_eq!(server.logged("no snowflake id comes before"), 1, "{}", server.log());
     assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
     ids::growing(&taken)
 }
@@ -164,7 +164,7 @@ fn an_accepted_clock_is_followed() -> Result<()> {
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
     issues_true_time(&mut client, &mut taken)?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     let id = next(&mut client)?;
     let off = time(&mut client, id)? - now()? - 2.0 * YEAR;
     assert!(NEAR.contains(&off), "{off} s from the accepted time");
@@ -185,7 +185,7 @@ fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
     let mut taken = vec![wait_for_id(&mut client)?];
     server.set_clock("+50h")?;
     issues_true_time(&mut client, &mut taken)?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     let id = next(&mut client)?;
     let off = time(&mut client, id)? - now()? - 50.0 * 3600.0;
     assert!(NEAR.contains(&off), "{off} s from the accepted time");
@@ -214,7 +214,7 @@ fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
     let (mut server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
     server.stop(Shutdown::Fast)?;
     // The launcher may have noticed the jump before.

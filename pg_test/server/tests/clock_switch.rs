@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::snowflakes::{
     BEHIND, NEAR, next, now, refused, rollback, seconds, status, take, time, worker,
 };
-use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
 use std::time::Duration;
 
 /// Two rollback bits: four values.
@@ -109,7 +109,7 @@ fn without_rollback_bits_a_leased_worker_id_is_exchanged_for_another() -> Result
     let mut taken = take(&mut client, 1000)?;
     let (first, second) = (taken[0], {
         server.set_clock("-1h")?;
-        client.batch_execute("set snowflake_ids.clock_wait_timeout = '10s'")?;
+        client.run("set snowflake_ids.clock_wait_timeout = '10s'")?;
         take_near(&mut client, -3600.0, &mut taken)?
     });
     assert_ne!(worker(&mut client, first)?, worker(&mut client, second)?);
@@ -138,7 +138,7 @@ fn a_reset_after_a_switch_repeats_nothing() -> Result<()> {
     server.set_clock("-1h")?;
     let mut after = Vec::new();
     take_near(&mut client, -3600.0, &mut after)?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     if let Ok(id) = next(&mut client) {
         let former = if rollback(&mut client, id)? == 0 { &before } else { &after };
         ids::growing(&[former[999], id])?;

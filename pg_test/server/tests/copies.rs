@@ -5,7 +5,7 @@ use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::restores::{From, Part};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql, sql::Session};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn a_copy_with_a_set_worker_id_refuses_until_it_is_adopted() -> Result<()> {
     original.stop(Shutdown::Fast)?;
 
     let mut client = copy.connect("postgres")?;
-    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    client.run("select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     copy.restart()?;
     taken.extend(take(&mut copy.connect("postgres")?, 1000)?);
@@ -93,7 +93,7 @@ fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
     let mut newest = take(&mut original.connect("postgres")?, 1000)?;
     original.stop(Shutdown::Fast)?;
     let mut client = copy.connect("postgres")?;
-    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    client.run("select snowflake_ids.state_adopt()")?;
     newest.extend(take(&mut client, 1000)?);
     ids::growing(&newest)
 }
@@ -175,7 +175,7 @@ fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
     original.start_again()?;
     refuses_as_a_copy(&original)?;
     let mut client = original.connect("postgres")?;
-    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    client.run("select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     ids::growing(&taken)
 }
@@ -193,13 +193,13 @@ fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> 
     server.start_again()?;
     let mut client = server.connect("postgres")?;
     for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
-        sql::explained(&mut client, call, sql::NOT_IN_STATE, PUT_BACK)?;
+        client.explained(call, sql::NOT_IN_STATE, PUT_BACK)?;
     }
     assert_eq!(status::<String>(&mut client, "state")?, PUT_BACK);
-    client.batch_execute("create role anybody; set role anybody")?;
+    client.run("create role anybody; set role anybody")?;
     let brief = refused(&mut client)?;
     assert!(brief.detail().is_some_and(|detail| detail.contains("worker 1")), "{brief:?}");
-    client.batch_execute("reset role; select snowflake_ids.state_adopt()")?;
+    client.run("reset role; select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     server.restart()?;
     taken.extend(take(&mut server.connect("postgres")?, 1000)?);
@@ -221,7 +221,7 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     let mut client = server.connect("postgres")?;
     let error = refused(&mut client)?;
     sql::explains(&error, sql::NOT_IN_STATE, PUT_BACK)?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     taken.extend(take(&mut client, 1000)?);
     ids::growing(&taken)
 }

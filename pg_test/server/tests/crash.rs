@@ -6,7 +6,7 @@ use postgres::Client;
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::segments::{LAUNCHER, WORKER, create, process};
 use snowflake_ids_server_tests::snowflakes::{now, take, time};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, ids, segments, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, ids, segments, sql::Session, wait};
 use std::time::Duration;
 
 /// Tables with a default, and its call: snowflake ids, those of a named generator, of a tag, and of a bound sequence.
@@ -34,12 +34,12 @@ fn create_sources(server: &Server) -> Result<()> {
     for tag in ["t", "front"] {
         create(&mut client, tag, "step => 20, max_step => 100")?;
     }
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.generator_create('web', 'javascript'); create sequence front;
          select snowflake_ids.bind_sequence('front', 'segment', 'front')",
     )?;
     for (table, call) in SOURCES {
-        client.batch_execute(&format!("create table {table} (id bigint primary key default {call})"))?;
+        client.run(&format!("create table {table} (id bigint primary key default {call})"))?;
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ impl Given {
     /// Fails where an id came twice, or where a row that was acknowledged is gone. A row that nobody was told of may be there
     /// for each session and crash.
     fn check(mut self, client: &mut Client, table: &str) -> Result<()> {
-        let rows: Vec<i64> = sql::column(client, &format!("select id from {table} order by id"))?;
+        let rows: Vec<i64> = client.column(&format!("select id from {table} order by id"))?;
         let lost = self.inserted.iter().find(|id| rows.binary_search(id).is_err());
         ensure!(lost.is_none(), "{table}: committed row {lost:?} is gone");
         self.inserted.sort_unstable();
@@ -116,7 +116,7 @@ fn crash_again_and_again(
             all.inserted.extend(given(loads.0)?);
             all.asked.extend(given(loads.1)?);
             let newest = all.newest();
-            let first: i64 = sql::one(&mut client, &format!("select {call}"))?;
+            let first: i64 = client.one(&format!("select {call}"))?;
             ensure!(before <= newest && newest < first, "{table}: {first} after {newest} and a crash");
             if *table == "s" {
                 let lost = time(&mut client, first)? - time(&mut client, newest)?.max(now()?);
@@ -159,7 +159,7 @@ fn a_refill_worker_killed_repeats_nothing(server: &mut Server) -> Result<()> {
 fn a_session_killed_repeats_nothing(server: &mut Server) -> Result<()> {
     crash_again_and_again(server, 0.1, |server| {
         let session = "select pid from pg_stat_activity where query like 'insert into %' limit 1";
-        server.crash_by(sql::one(&mut server.connect("postgres")?, session)?)
+        server.crash_by(server.connect("postgres")?.one(session)?)
     })
 }
 
@@ -200,7 +200,7 @@ fn a_clock_set_back_while_the_server_lay_dead_repeats_nothing() -> Result<()> {
 fn a_reservation_is_durable_on_a_server_whose_commits_are_not() -> Result<()> {
     let builder = Server::builder().set("synchronous_commit", "off").set("wal_writer_delay", "10s");
     let (mut server, mut client) = builder.with_session()?;
-    client.batch_execute("set synchronous_commit = on")?;
+    client.run("set synchronous_commit = on")?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = Vec::new();
     for _ in 0..3 {

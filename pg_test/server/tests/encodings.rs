@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::functions::{self, Function};
-use snowflake_ids_server_tests::{Server, cases, full, sql};
+use snowflake_ids_server_tests::{Server, cases, full, sql::Session};
 
 /// A database's encoding, and bytes that are letters in it.
 const ENCODINGS: [(&str, &[u8]); 4] = [
@@ -86,7 +86,7 @@ fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Op
 
 fn database(server: &Server, encoding: &str) -> Result<Client> {
     let mut client = server.create_encoded_database(encoding)?;
-    client.batch_execute(
+    client.run(
         "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
          create temp table victim (id bigint)",
     )?;
@@ -97,7 +97,7 @@ fn database(server: &Server, encoding: &str) -> Result<Client> {
 const LONG: usize = 2_000_000;
 
 fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
-    let started: String = sql::one(&mut server.session()?, "select pg_postmaster_start_time()::text")?;
+    let started: String = server.session()?.one("select pg_postmaster_start_time()::text")?;
     let mut complaints = Vec::new();
     for (encoding, letters) in ENCODINGS {
         let mut client = database(server, encoding)?;
@@ -118,10 +118,7 @@ fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     }
     ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
     ensure!(server.logged("terminated by signal") == 0, "a process crashed");
-    assert_eq!(
-        sql::one::<String>(&mut server.session()?, "select pg_postmaster_start_time()::text")?,
-        started
-    );
+    assert_eq!(server.session()?.one::<String>("select pg_postmaster_start_time()::text")?, started);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 const IDS: i64 = 16_000;
 
@@ -17,7 +17,7 @@ const ROUTES: [(&str, &str, i64, f64); 4] = [
 
 /// A table that is partitioned by the hash of its key.
 fn create_table(client: &mut Client, shards: i32) -> Result<()> {
-    Ok(client.batch_execute(&format!(
+    client.run(&format!(
         "create table shards_{shards} (id bigint primary key default slow_id(), note text)
              partition by hash (id);
          do $$ begin
@@ -26,18 +26,18 @@ fn create_table(client: &mut Client, shards: i32) -> Result<()> {
                              for values with (modulus {shards}, remainder %s)', shard, shard);
            end loop;
          end $$"
-    ))?)
+    ))
 }
 
 /// Fills both tables with rows whose keys are made one at a time.
 fn fill(client: &mut Client, start: &str) -> Result<()> {
     for table in ["shards_4", "shards_16"] {
-        client.batch_execute(&format!(
+        client.run(&format!(
             "set snowflake_ids.sequence_start = {start};
              truncate {table};
              insert into {table} (note) select 'slow' from generate_series(1, {IDS})"
         ))?;
-        let ticks = sql::one::<i64>(client, &format!("select count(distinct id >> 15) from {table}"))?;
+        let ticks = client.one::<i64>(&format!("select count(distinct id >> 15) from {table}"))?;
         assert_eq!(ticks, IDS, "two ids share a tick: the pace is too fast");
     }
     Ok(())
@@ -45,7 +45,7 @@ fn fill(client: &mut Client, start: &str) -> Result<()> {
 
 /// How many rows each shard has that has any.
 fn rows(client: &mut Client, table: &str, shard: &str) -> Result<Vec<i64>> {
-    sql::column(client, &format!("select count(*) from {table} group by {shard} order by {shard}"))
+    client.column(&format!("select count(*) from {table} group by {shard} order by {shard}"))
 }
 
 /// Pearson's chi-square, where each shard should have as many rows.
@@ -61,7 +61,7 @@ fn random_and_rotate_spread_slow_ids_evenly_and_zero_only_those_that_are_hashed(
     let (_server, mut client) = Server::builder()
         .set("snowflake_ids.layout", "48/0/5/10 unit=10us epoch=2020-01-01")
         .with_session()?;
-    client.batch_execute(
+    client.run(
         "create function slow_id() returns bigint language plpgsql as $$
          declare
            next_tick timestamptz := clock_timestamp() + interval '11us';

@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, cases, sql};
+use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -23,11 +23,9 @@ fn check(server: &Server, database: &str) -> Result<(i32, String)> {
 #[test]
 fn the_check_ends_with_what_needs_attention() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    client.one::<i64>("select snowflake_nextval()")?;
     ensure!(check(&server, "postgres")? == (0, "OK - nothing needs attention\n".to_owned()));
-    client.batch_execute(
-        "select snowflake_ids.generator_create('short', '30/0/5/1 unit=1s epoch=1996-06-01')",
-    )?;
+    client.run("select snowflake_ids.generator_create('short', '30/0/5/1 unit=1s epoch=1996-06-01')")?;
     let (status, said) = check(&server, "postgres")?;
     ensure!((1..=2).contains(&status) && said.contains("generator short"), "{status}: {said}");
     let (status, said) = check(&server, "nowhere")?;
@@ -241,12 +239,12 @@ fn each_alert_has_a_runbook_and_a_test() -> Result<()> {
 
 /// A whole number of a view.
 fn count(client: &mut Client, query: &str) -> Result<i64> {
-    sql::one(client, &format!("select ({query})::bigint"))
+    client.one(&format!("select ({query})::bigint"))
 }
 
 /// A number of a view.
 fn value(client: &mut Client, query: &str) -> Result<f64> {
-    sql::one(client, query)
+    client.one(query)
 }
 
 #[test]
@@ -291,7 +289,7 @@ fn what_a_tag_has_counted_stays_in_the_sum_when_it_is_dropped() -> Result<()> {
     let client = &mut server.session()?;
     create(client, "t", "")?;
     take(client, "t", 25)?;
-    client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    client.run("select snowflake_ids.segment_drop('t')")?;
     assert_eq!(count(client, "select count(*) from snowflake_ids.metric_tag")?, 0);
     let sum = "select issued_total from snowflake_ids.metric where kind = 'segment'";
     assert_eq!(count(client, sum)?, 25);
@@ -314,18 +312,18 @@ fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
     let counts = "select array_agg(ids_issued || '/' || refills || '/' || waits || '/' || (wait_time > '0')
                          || '/' || (longest_wait is not null) order by database, tag)::text
                   from snowflake_ids.segment_status";
-    let before: String = sql::one(client, counts)?;
+    let before: String = client.one(counts)?;
     assert_eq!(before, "{5/1/1/true/true,5/1/1/true/true,6/1/1/true/true}");
     let since: f64 = value(
         client,
         "select extract(epoch from stats_reset)::float8 from snowflake_ids.segment_status where tag = 'b' and database = current_database()",
     )?;
-    client.batch_execute("select snowflake_ids.stats_reset('a')")?;
-    assert_eq!(sql::one::<String>(client, counts)?, "{5/1/1/true/true,0/0/0/false/false,6/1/1/true/true}");
+    client.run("select snowflake_ids.stats_reset('a')")?;
+    assert_eq!(client.one::<String>(counts)?, "{5/1/1/true/true,0/0/0/false/false,6/1/1/true/true}");
     take(client, "a", 3)?;
-    client.batch_execute("select snowflake_ids.stats_reset()")?;
+    client.run("select snowflake_ids.stats_reset()")?;
     take(client, "b", 2)?;
-    assert_eq!(sql::one::<String>(client, counts)?, "{5/1/1/true/true,0/0/0/false/false,2/0/0/false/false}");
+    assert_eq!(client.one::<String>(counts)?, "{5/1/1/true/true,0/0/0/false/false,2/0/0/false/false}");
     let reset = value(
         client,
         "select extract(epoch from stats_reset)::float8 from snowflake_ids.segment_status where tag = 'b' and database = current_database()",
@@ -343,24 +341,22 @@ fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
 fn counts_are_set_back_by_those_who_may_and_restricted_tags_seen_by_those_who_may() -> Result<()> {
     let server = Server::builder().start()?;
     let client = &mut server.session()?;
-    client.batch_execute(
+    client.run(
         "create role nobody; create role clerk; create role exporter in role pg_monitor;
          select snowflake_ids.segment_create('secret', owner => 'clerk')",
     )?;
     take(client, "secret", 3)?;
     let refused = "set role nobody; select snowflake_ids.stats_reset('secret')";
-    let error = sql::error(client, refused)?;
+    let error = client.error(refused)?;
     assert_eq!(error.code(), &postgres::error::SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
     let seen = "select coalesce(sum(issued_total), -1) from snowflake_ids.metric_tag";
     for (role, wanted) in [("nobody", -1), ("clerk", 3), ("exporter", 3)] {
-        client.batch_execute(&format!("set role {role}"))?;
+        client.run(&format!("set role {role}"))?;
         assert_eq!(count(client, seen)?, wanted, "{role}");
     }
-    client.batch_execute(
-        "reset role; select snowflake_ids.administration_grant('tags', 'nobody'); set role nobody",
-    )?;
-    client.batch_execute("select snowflake_ids.stats_reset('secret')")?;
-    client.batch_execute("reset role")?;
+    client.run("reset role; select snowflake_ids.administration_grant('tags', 'nobody'); set role nobody")?;
+    client.run("select snowflake_ids.stats_reset('secret')")?;
+    client.run("reset role")?;
     assert_eq!(count(client, seen)?, 0);
     Ok(())
 }

@@ -5,7 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, cases, sql};
+use snowflake_ids_server_tests::{Server, cases, sql::Session};
 
 const CALLS: [&str; 2] = ["snowflake_nextvals($)", "segment_nextvals('t', $)"];
 /// What a million ids may leave behind, in kB: far less than they take themselves.
@@ -19,13 +19,13 @@ fn session(server: &Server) -> Result<Client> {
 
 fn a_call_for_many_ids_can_be_cancelled(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
-    client.batch_execute("set statement_timeout = '50ms'")?;
+    client.run("set statement_timeout = '50ms'")?;
     for call in CALLS {
         // More than fit into that time on any machine.
         let call = call.replace('$', "10000000");
         let in_the_list = format!("select count(*) from (select {call}) as s");
         for query in [in_the_list, format!("select count(*) from {call}")] {
-            sql::fails(&mut client, &query, &SqlState::QUERY_CANCELED)?;
+            client.fails(&query, &SqlState::QUERY_CANCELED)?;
         }
     }
     Ok(())
@@ -33,13 +33,12 @@ fn a_call_for_many_ids_can_be_cancelled(server: &mut Server) -> Result<()> {
 
 fn ids_that_were_handed_on_take_no_memory(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
-    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid: i32 = client.one("select pg_backend_pid()")?;
     for call in CALLS {
         let mut count = |ids: u32| -> Result<u64> {
             let call = call.replace('$', &ids.to_string());
             ensure!(
-                sql::one::<i64>(&mut client, &format!("select count(*) from (select {call}) as s"))?
-                    == i64::from(ids)
+                client.one::<i64>(&format!("select count(*) from (select {call}) as s"))? == i64::from(ids)
             );
             memory(pid, "VmHWM")?.context("the session is gone")
         };

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use postgres::{Client, SimpleQueryMessage};
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::{Server, cases, ids, sessions, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sessions, sql::Session};
 
 const ROWS: i64 = 50_000;
 
@@ -31,12 +31,12 @@ fn of_workers(plan: &[String]) -> Result<String> {
 fn parallel_workers_generate_ids_and_none_twice(server: &mut Server) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
     for cache in [1, 64] {
-        client.batch_execute(&format!("set snowflake_ids.cache = {cache}; drop table if exists ids"))?;
+        client.run(&format!("set snowflake_ids.cache = {cache}; drop table if exists ids"))?;
         let plan = explain(&mut client, "create table ids as select a, snowflake_nextval() as id from t")?;
         assert!(launched(&plan)? > 0, "{plan:#?}");
         let scan = of_workers(&plan)?;
         assert!(scan.contains("Output: a, snowflake_nextval()"), "{plan:#?}");
-        let distinct: i64 = sql::one(&mut client, "select count(distinct id) from ids")?;
+        let distinct: i64 = client.one("select count(distinct id) from ids")?;
         assert_eq!(distinct, ROWS);
     }
     Ok(())
@@ -44,7 +44,7 @@ fn parallel_workers_generate_ids_and_none_twice(server: &mut Server) -> Result<(
 
 fn parallel_workers_decode_ids_in_a_filter(server: &mut Server) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
-    client.batch_execute("create table ids as select snowflake_nextval() as id from t; analyze ids")?;
+    client.run("create table ids as select snowflake_nextval() as id from t; analyze ids")?;
     for (condition, expected) in [
         ("snowflake_worker_id(id) = 9", ROWS),
         ("snowflake_worker_id(id) = 8", 0),
@@ -57,7 +57,7 @@ fn parallel_workers_decode_ids_in_a_filter(server: &mut Server) -> Result<()> {
         assert!(launched(&plan)? > 0, "{plan:#?}");
         let scan = of_workers(&plan)?;
         assert!(scan.contains("Filter: ") && scan.contains("snowflake_"), "{plan:#?}");
-        assert_eq!(sql::one::<i64>(&mut client, &query)?, expected, "{condition}");
+        assert_eq!(client.one::<i64>(&query)?, expected, "{condition}");
     }
     Ok(())
 }
@@ -65,14 +65,14 @@ fn parallel_workers_decode_ids_in_a_filter(server: &mut Server) -> Result<()> {
 /// A look at what a series is takes neither SQL nor a transaction id.
 fn parallel_workers_know_who_may_use_a_series(server: &mut Server) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
-    client.batch_execute("select snowflake_ids.series_create('orders', 'monotonic')")?;
+    client.run("select snowflake_ids.series_create('orders', 'monotonic')")?;
     let condition =
         "snowflake_ids.has_series_privilege('orders', case when a < 0 then 'UPDATE' else 'USAGE' end)";
     let query = format!("select count(*) from t where {condition}");
     let plan = explain(&mut client, &query)?;
     assert!(launched(&plan)? > 0, "{plan:#?}");
     assert!(of_workers(&plan)?.contains("has_series_privilege"), "{plan:#?}");
-    assert_eq!(sql::one::<i64>(&mut client, &query)?, ROWS);
+    assert_eq!(client.one::<i64>(&query)?, ROWS);
 
     let mut other = server.session()?;
     let mut transaction = other.transaction()?;
@@ -85,16 +85,13 @@ fn parallel_workers_know_who_may_use_a_series(server: &mut Server) -> Result<()>
 
 fn parallel_workers_make_uuids_and_none_twice(server: &mut Server) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
-    client.batch_execute(
-        "create table ids as select a, snowflake_uuid() as id, snowflake_uuid_text() as said from t",
-    )?;
-    let plan: Vec<String> = sql::column(
-        &mut client,
-        "explain (costs off) select a, snowflake_uuid(), snowflake_uuid_text() from t",
-    )?;
+    client
+        .run("create table ids as select a, snowflake_uuid() as id, snowflake_uuid_text() as said from t")?;
+    let plan: Vec<String> =
+        client.column("explain (costs off) select a, snowflake_uuid(), snowflake_uuid_text() from t")?;
     assert!(plan[0].contains("Gather"), "{plan:#?}");
     let distinct = "select count(distinct id) + count(distinct said) from ids";
-    assert_eq!(sql::one::<i64>(&mut client, distinct)?, 2 * ROWS);
+    assert_eq!(client.one::<i64>(distinct)?, 2 * ROWS);
     Ok(())
 }
 
@@ -103,22 +100,22 @@ const COPY: &str = "create table copy as select a, segment_nextval('t') as id fr
 fn workers_of_a_parallel_plan_take_dense_ids(server: &mut Server) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
     create(&mut client, "t", "")?;
-    let plan: Vec<String> = sql::column(&mut client, &format!("explain {COPY}"))?;
+    let plan: Vec<String> = client.column(&format!("explain {COPY}"))?;
     assert!(plan.iter().any(|line| line.contains("Workers Planned")), "{plan:#?}");
-    client.batch_execute(COPY)?;
-    ids::dense(sql::column(&mut client, "select id from copy")?)
+    client.run(COPY)?;
+    ids::dense(client.column("select id from copy")?)
 }
 
 fn a_parallel_plan_in_the_transaction_that_creates_the_tag_takes_dense_ids(
     server: &mut Server,
 ) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
-    client.batch_execute("begin")?;
+    client.run("begin")?;
     create(&mut client, "t", "")?;
     assert_eq!(next(&mut client, "t")?, 1);
-    client.batch_execute(COPY)?;
-    client.batch_execute("commit")?;
-    let mut taken: Vec<i64> = sql::column(&mut client, "select id from copy")?;
+    client.run(COPY)?;
+    client.run("commit")?;
+    let mut taken: Vec<i64> = client.column("select id from copy")?;
     taken.extend([1, next(&mut server.connect("postgres")?, "t")?]);
     ids::dense(taken)
 }

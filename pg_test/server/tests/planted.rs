@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, cases, sql};
+use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
 /// Tables of the extension's names with a row each, whose columns have other types: what is a text is a number, which is no address.
@@ -59,16 +59,16 @@ const AUDIT: &str = "(select max(t.increment) from snowflake_ids_internal.audit_
 fn tenant(server: &Server) -> Result<Client> {
     server
         .connect("postgres")?
-        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
+        .run("create role tenant login; grant create on database postgres to tenant")?;
     let mut tenant = connect(server)?;
-    tenant.batch_execute("create extension snowflake_ids; create schema tenant; create table tenant.own (id bigint); create sequence tenant.sq")?;
-    server.connect("postgres")?.batch_execute(
+    tenant.run("create extension snowflake_ids; create schema tenant; create table tenant.own (id bigint); create sequence tenant.sq")?;
+    server.connect("postgres")?.run(
         "select snowflake_ids.segment_create('tg'), snowflake_ids.segment_create('restricted', owner => 'tenant'),
              snowflake_ids.generator_create('web', 'twitter'), snowflake_ids.bind_sequence('tenant.sq', 'segment'),
              snowflake_ids.series_create('gapless'), snowflake_ids.series_create('monotonic', 'monotonic'),
              snowflake_ids.series_create('restricted', owner => 'tenant')",
     )?;
-    tenant.batch_execute("set search_path = tenant")?;
+    tenant.run("set search_path = tenant")?;
     Ok(tenant)
 }
 
@@ -85,7 +85,7 @@ fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
     let meant = [SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, SqlState::UNDEFINED_TABLE];
     ensure!(is_at_end || meant.contains(error.code()), "{what}: {error:?}");
     client.batch_execute("rollback").context(what.to_owned())?;
-    assert_eq!(sql::one::<i32>(client, "select 1")?, 1, "{what}");
+    assert_eq!(client.one::<i32>("select 1")?, 1, "{what}");
     Ok(())
 }
 
@@ -97,23 +97,22 @@ fn planted_for(call: &str) -> String {
 
 /// Begins a transaction with a cursor that has called for one row.
 fn open(client: &mut Client, call: &str) -> Result<()> {
-    Ok(client.batch_execute(&format!(
+    client.run(&format!(
         "begin; declare c cursor for select {call} from generate_series(1, 100) as i; fetch 1 from c"
-    ))?)
+    ))
 }
 
 fn one_transaction_of_all(server: &mut Server) -> Result<()> {
     server
         .connect("postgres")?
-        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
+        .run("create role tenant login; grant create on database postgres to tenant")?;
     let mut tenant = connect(server)?;
-    tenant.batch_execute("begin; create extension snowflake_ids")?;
+    tenant.run("begin; create extension snowflake_ids")?;
     let call = "snowflake_ids.has_segment_privilege('tg', 'USAGE')";
-    tenant.batch_execute(&format!(
-        "declare c cursor for select {call} from generate_series(1, 100); fetch 1 from c"
-    ))?;
-    tenant.batch_execute(&planted_for(call))?;
-    let error = sql::error(&mut tenant, "fetch 1 from c")?;
+    tenant
+        .run(&format!("declare c cursor for select {call} from generate_series(1, 100); fetch 1 from c"))?;
+    tenant.run(&planted_for(call))?;
+    let error = tenant.error("fetch 1 from c")?;
     check(&mut tenant, "the transaction that created the extension", &error)
 }
 
@@ -121,8 +120,8 @@ fn tables_that_a_cursor_meets(server: &mut Server) -> Result<()> {
     let mut tenant = tenant(server)?;
     for (what, call) in READERS {
         open(&mut tenant, call).with_context(|| what.to_owned())?;
-        tenant.batch_execute(&planted_for(call))?;
-        let error = sql::error(&mut tenant, "fetch 1 from c").with_context(|| what.to_owned())?;
+        tenant.run(&planted_for(call))?;
+        let error = tenant.error("fetch 1 from c").with_context(|| what.to_owned())?;
         check(&mut tenant, what, &error)?;
     }
     Ok(())
@@ -134,16 +133,13 @@ fn tables_that_a_loop_meets(server: &mut Server) -> Result<()> {
         // The loop takes the first ten rows before it begins.
         let call = call.replace("case i when 1", "case when i <= 10");
         let planted = planted_for(&call);
-        let error = sql::error(
-            &mut tenant,
-            &format!(
-                "begin; do $do$ declare r record; begin
+        let error = tenant.error(&format!(
+            "begin; do $do$ declare r record; begin
                      for r in select i, {call} from generate_series(1, 100) as i loop
                          if r.i = 1 then execute $planted${planted}$planted$; end if;
                      end loop;
                  end $do$"
-            ),
-        );
+        ));
         check(&mut tenant, what, &error.with_context(|| what.to_owned())?)?;
     }
     Ok(())
@@ -197,17 +193,17 @@ fn tables_that_their_owner_alters(server: &mut Server) -> Result<()> {
     let mut owner = server.connect("postgres")?;
     for (table, alter, call) in ALTERED {
         // A superuser's rights on tags are not looked for.
-        owner.batch_execute("set role tenant")?;
+        owner.run("set role tenant")?;
         open(&mut owner, call).with_context(|| alter.to_owned())?;
         owner
             .batch_execute(&format!("reset role; {alter}; set role tenant"))
             .with_context(|| alter.to_owned())?;
-        let error = sql::error(&mut owner, "fetch 1 from c").with_context(|| alter.to_owned())?;
+        let error = owner.error("fetch 1 from c").with_context(|| alter.to_owned())?;
         let message =
             format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it");
         sql::explains(&error, sql::NOT_IN_STATE, &message)?;
         check(&mut owner, alter, &error)?;
-        owner.batch_execute("reset role")?;
+        owner.run("reset role")?;
     }
     Ok(())
 }
@@ -266,7 +262,7 @@ fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
     for call in &DEFINED[1..] {
         server.renew()?;
         let tenant = tenant(server)?;
-        server.connect("postgres")?.batch_execute(
+        server.connect("postgres")?.run(
             "select snowflake_ids.administration_grant(part, 'tenant')
              from unnest('{tags,generators,series,registry,state}'::text[]) as part",
         )?;
@@ -285,19 +281,19 @@ fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
 /// Fails where a call that waits while the extension is replaced runs what is there then.
 #[track_caller]
 fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, call: &str) -> Result<()> {
-    tenant.batch_execute(STUBS)?;
-    waiter.batch_execute(&format!("select {}", DEFINED[0]))?;
-    let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
-    tenant.batch_execute("select pg_advisory_lock(1)")?;
+    tenant.run(STUBS)?;
+    waiter.run(&format!("select {}", DEFINED[0]))?;
+    let pid: i32 = waiter.one("select pg_backend_pid()")?;
+    tenant.run("select pg_advisory_lock(1)")?;
     let statement = format!("select pg_advisory_lock(1), {call}");
     let error = thread::scope(|scope| -> Result<_> {
-        let waiting = scope.spawn(|| sql::error(&mut waiter, &statement));
+        let waiting = scope.spawn(|| waiter.error(&statement));
         let is_waiting = format!(
             "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
         );
-        sql::becomes_true(&mut server.connect("postgres")?, &is_waiting)?;
-        tenant.batch_execute(TRAPS)?;
-        tenant.batch_execute("select pg_advisory_unlock(1)")?;
+        server.connect("postgres")?.becomes_true(&is_waiting)?;
+        tenant.run(TRAPS)?;
+        tenant.run("select pg_advisory_unlock(1)")?;
         waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
     })?;
     ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
@@ -325,15 +321,15 @@ fn views_that_a_superuser_meets(server: &mut Server) -> Result<()> {
         server.renew()?;
         let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
-        let pid: i32 = sql::one(&mut superuser, "select pg_backend_pid()")?;
-        tenant.batch_execute(&format!("begin; {VIEWS}"))?;
+        let pid: i32 = superuser.one("select pg_backend_pid()")?;
+        tenant.run(&format!("begin; {VIEWS}"))?;
         let error = thread::scope(|scope| -> Result<_> {
-            let waiting = scope.spawn(|| sql::error(&mut superuser, call));
+            let waiting = scope.spawn(|| superuser.error(call));
             let is_waiting = format!(
                 "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
             );
-            sql::becomes_true(&mut server.connect("postgres")?, &is_waiting)?;
-            tenant.batch_execute("commit")?;
+            server.connect("postgres")?.becomes_true(&is_waiting)?;
+            tenant.run("commit")?;
             waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
         })?;
         assert_eq!(error.code(), sql::NOT_IN_STATE, "{call}: {error:?}");
@@ -367,24 +363,24 @@ fn an_index_that_a_superuser_meets(server: &mut Server) -> Result<()> {
         server.renew()?;
         let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
-        tenant.batch_execute(
+        tenant.run(
             "create table tenant.orders (id bigserial, tenant bigint, number bigint); create table tenant.attached (id bigserial)",
         )?;
-        superuser.batch_execute("select snowflake_ids.attach('tenant.attached', 'id')")?;
-        tenant.batch_execute(STUBS)?;
-        tenant.batch_execute(INDEXES)?;
-        let error = sql::error(&mut superuser, &format!("select {call}")).context(call)?;
+        superuser.run("select snowflake_ids.attach('tenant.attached', 'id')")?;
+        tenant.run(STUBS)?;
+        tenant.run(INDEXES)?;
+        let error = superuser.error(&format!("select {call}")).context(call)?;
         let message = "extension \"snowflake_ids\" does not exist any more";
         sql::explains(&error, sql::NOT_IN_STATE, message).context(call)?;
         let is_there = "select count(*) from pg_extension where extname = 'snowflake_ids'";
-        assert_eq!(sql::one::<i64>(&mut superuser, is_there)?, 1, "{call}");
+        assert_eq!(superuser.one::<i64>(is_there)?, 1, "{call}");
     }
     Ok(())
 }
 
 fn a_partition_key_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     let mut tenant = tenant(server)?;
-    tenant.batch_execute(
+    tenant.run(
         "create function tenant.key(bigint) returns bigint immutable language plpgsql as $$
          begin
              if session_user <> 'tenant' and (select rolsuper from pg_roles where rolname = current_user) then
@@ -396,8 +392,7 @@ fn a_partition_key_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     )?;
     let attach = "select snowflake_ids.series_attach('tenant.parts', 'number', 'gapless', 'id')";
     let message = "cannot attach table tenant.parts, which is partitioned by an expression";
-    sql::explained(&mut server.connect("postgres")?, attach, &SqlState::FEATURE_NOT_SUPPORTED, message)
-        .map(drop)
+    server.connect("postgres")?.explained(attach, &SqlState::FEATURE_NOT_SUPPORTED, message).map(drop)
 }
 
 #[test]

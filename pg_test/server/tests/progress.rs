@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, cases, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread::{self, JoinHandle};
 
 /// Rows of the table that is read slowly.
@@ -12,7 +12,7 @@ const ROWS: i64 = 3_000;
 /// A session, and a table of ids that is read from a view, which stops at one of them for as long as the session holds a lock.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension postgres_fdw;
          create server here foreign data wrapper postgres_fdw
              options (host '{}', port '{}', dbname 'postgres', fetch_size '1000');
@@ -31,7 +31,7 @@ fn session(server: &Server) -> Result<Client> {
         all = ROWS,
         stop = ROWS - 500,
     ))?;
-    client.batch_execute("select pg_advisory_lock(1)")?;
+    client.run("select pg_advisory_lock(1)")?;
     Ok(client)
 }
 
@@ -40,16 +40,13 @@ const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_
 /// A statement in a session of its own, its process, and what comes of it.
 fn begin(server: &Server, statement: &str) -> Result<(i32, JoinHandle<Result<(), postgres::Error>>)> {
     let mut client = server.connect("postgres")?;
-    let pid = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid = client.one("select pg_backend_pid()")?;
     let statement = statement.to_owned();
     Ok((pid, thread::spawn(move || client.batch_execute(&statement))))
 }
 
 fn seen(client: &mut Client, pid: i32, what: &str) -> Result<bool> {
-    sql::one(
-        client,
-        &format!("select exists (select from snowflake_ids.progress where pid = {pid} and {what})"),
-    )
+    client.one(&format!("select exists (select from snowflake_ids.progress where pid = {pid} and {what})"))
 }
 
 fn wait_for(client: &mut Client, pid: i32, what: &str) -> Result<()> {
@@ -57,7 +54,7 @@ fn wait_for(client: &mut Client, pid: i32, what: &str) -> Result<()> {
 }
 
 fn ensure_gone(client: &mut Client) -> Result<()> {
-    let calls: i64 = sql::one(client, "select count(*) from snowflake_ids.progress")?;
+    let calls: i64 = client.one("select count(*) from snowflake_ids.progress")?;
     ensure!(calls == 0, "{calls} calls are still shown");
     Ok(())
 }
@@ -77,7 +74,7 @@ fn an_audit_is_seen_until_its_end(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute("select pg_advisory_unlock(1)")?;
+    client.run("select pg_advisory_unlock(1)")?;
     audit.join().ok().context("the session panicked")??;
     ensure_gone(&mut client)
 }
@@ -86,7 +83,7 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> R
     let mut client = session(server)?;
     let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     assert_eq!(code(audit)?, SqlState::QUERY_CANCELED);
     ensure_gone(&mut client)?;
 
@@ -94,19 +91,19 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> R
     let caught = format!(
         "do $$ begin perform * from ({AUDIT}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
-    client.batch_execute("select pg_advisory_lock(2)")?;
+    client.run("select pg_advisory_lock(2)")?;
     let (pid, audit) = begin(server, &caught)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
     ensure!(!audit.is_finished(), "its transaction goes on");
-    client.batch_execute("select pg_advisory_unlock(2)")?;
+    client.run("select pg_advisory_unlock(2)")?;
     audit.join().ok().context("the session panicked")??;
 
     // The table that is read fails.
     let failing = begin(server, &format!("set statement_timeout = 0; {AUDIT}"))?;
     wait_for(&mut client, failing.0, HELD)?;
-    client.batch_execute(
+    client.run(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postgres_fdw'",
     )?;
     let error = code(failing.1)?;
@@ -118,7 +115,7 @@ fn an_audit_is_seen_no_more_when_its_process_has_ended(server: &mut Server) -> R
     let mut client = session(server)?;
     let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute(&format!("select pg_terminate_backend({pid})"))?;
+    client.run(&format!("select pg_terminate_backend({pid})"))?;
     assert_eq!(code(audit)?, SqlState::ADMIN_SHUTDOWN);
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))
 }
@@ -129,41 +126,41 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server)
     let attach = "select snowflake_ids.attach('orders', 'id')";
     let mut holder = server.connect("postgres")?;
 
-    holder.batch_execute("begin; lock table orders in access share mode")?;
+    holder.run("begin; lock table orders in access share mode")?;
     let (pid, attaching) = begin(server, attach)?;
     wait_for(&mut client, pid, waiting)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     assert_eq!(code(attaching)?, SqlState::QUERY_CANCELED);
     // The error is sent before the transaction ends.
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
 
     // In a subtransaction whose transaction goes on.
-    client.batch_execute("select pg_advisory_lock(2)")?;
+    client.run("select pg_advisory_lock(2)")?;
     let caught = format!(
         "do $$ begin perform * from ({attach}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
     let (pid, attaching) = begin(server, &caught)?;
     wait_for(&mut client, pid, waiting)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
     ensure!(!attaching.is_finished(), "its transaction goes on");
-    client.batch_execute("select pg_advisory_unlock(2)")?;
+    client.run("select pg_advisory_unlock(2)")?;
     attaching.join().ok().context("the session panicked")??;
 
     // Once it has ended, its transaction may go on.
-    holder.batch_execute("commit")?;
-    holder.batch_execute(&format!("begin; {attach}"))?;
+    holder.run("commit")?;
+    holder.run(&format!("begin; {attach}"))?;
     ensure_gone(&mut client)?;
-    holder.batch_execute("rollback; begin")?;
-    holder.batch_execute(&format!("{attach}; select snowflake_ids.detach('orders', 'id')"))?;
+    holder.run("rollback; begin")?;
+    holder.run(&format!("{attach}; select snowflake_ids.detach('orders', 'id')"))?;
     ensure_gone(&mut client)?;
-    Ok(holder.batch_execute("commit")?)
+    holder.run("commit")
 }
 
 fn attach_tells_how_many_partitions_it_has_searched(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     // The last of three tables is read elsewhere, from its highest id on, where it is held up.
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create view slow_end as
              select id from slow_rows where id <> {ROWS} or pg_advisory_xact_lock_shared(1) is not null;
          create foreign table parted_3 partition of parted for values from (20) to (1000000)
@@ -176,7 +173,7 @@ fn attach_tells_how_many_partitions_it_has_searched(server: &mut Server) -> Resu
         "command = 'attach' and phase = 'searching for the highest id' and relid = 'parted'::regclass
              and tables_done = 3 and tables_total = 4",
     )?;
-    client.batch_execute("select pg_advisory_unlock(1)")?;
+    client.run("select pg_advisory_unlock(1)")?;
     attaching.join().ok().context("the session panicked")??;
     ensure_gone(&mut client)
 }
@@ -194,7 +191,7 @@ fn of_a_call_of_another_role_it_is_told_only_that_there_is_one(server: &mut Serv
         and tables_done is null and tables_total is null and started_at is null and datname = 'postgres'";
     ensure!(seen(&mut as_role("clerk")?, pid, hidden)?, "what another role does is shown");
     ensure!(seen(&mut as_role("reader")?, pid, HELD)?, "a member of pg_read_all_stats sees nothing");
-    client.batch_execute("select pg_advisory_unlock(1)")?;
+    client.run("select pg_advisory_unlock(1)")?;
     audit.join().ok().context("the session panicked")??;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, ids, sql::Session};
 
 /// 16 ids a tick.
 fn narrow(max_drift: &str) -> Result<(Server, Client)> {
@@ -24,7 +24,7 @@ fn borrowed(client: &mut Client) -> Result<(i64, f64)> {
 fn a_burst_borrows_ticks_ahead_of_the_clock() -> Result<()> {
     let (_server, mut client) = narrow("1min")?;
     // Ten seconds' worth of ticks.
-    let burst: i64 = sql::one(&mut client, "select count(*) from snowflake_nextvals(16 * 10000)")?;
+    let burst: i64 = client.one("select count(*) from snowflake_nextvals(16 * 10000)")?;
     assert_eq!(burst, 160_000);
     let (full_ticks, drift) = borrowed(&mut client)?;
     assert!((9_999..=10_000).contains(&full_ticks), "{full_ticks} full ticks");
@@ -36,7 +36,7 @@ fn a_burst_borrows_ticks_ahead_of_the_clock() -> Result<()> {
 fn a_burst_waits_where_it_would_borrow_more_than_max_drift() -> Result<()> {
     const BURST: usize = 16 * 1000;
     let (_server, mut client) = narrow("100ms")?;
-    let taken: Vec<i64> = sql::column(&mut client, &format!("select snowflake_nextvals({BURST})"))?;
+    let taken: Vec<i64> = client.column(&format!("select snowflake_nextvals({BURST})"))?;
     assert_eq!(taken.len(), BURST);
     ids::growing(&taken)?;
     // 1000 ticks are needed, and 100 may be borrowed.
@@ -50,14 +50,13 @@ fn a_burst_waits_where_it_would_borrow_more_than_max_drift() -> Result<()> {
 #[test]
 fn a_burst_that_may_not_wait_ends_at_max_drift() -> Result<()> {
     let (_server, mut client) = narrow("100ms")?;
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
-    let error =
-        sql::fails(&mut client, "select snowflake_nextvals(1000000)", &SqlState::INSUFFICIENT_RESOURCES)?;
+    client.run("set snowflake_ids.clock_wait_timeout = 0")?;
+    let error = client.fails("select snowflake_nextvals(1000000)", &SqlState::INSUFFICIENT_RESOURCES)?;
     assert!(error.detail().is_some_and(|detail| detail.contains("100 ms")), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("clock_wait_timeout")), "{error:?}");
     let (full_ticks, drift) = borrowed(&mut client)?;
     assert!(full_ticks >= 100, "{full_ticks} full ticks: the drift allowed was not used");
     assert!(drift <= 0.1, "drift {drift}");
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = '5s'")?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()").map(drop)
+    client.run("set snowflake_ids.clock_wait_timeout = '5s'")?;
+    client.one::<i64>("select snowflake_nextval()").map(drop)
 }

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Row};
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases};
 use std::fmt::Write as _;
 use std::fs;
@@ -14,9 +15,9 @@ const PARTS: [&str; 5] = ["tags", "generators", "series", "registry", "state"];
 /// A session, with the extension and the roles of [`PARTS`].
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create extension if not exists snowflake_ids")?;
+    client.run("create extension if not exists snowflake_ids")?;
     for part in PARTS {
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create role {part}; select snowflake_ids.administration_grant('{part}', '{part}')"
         ))?;
     }

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::segments::{next, take};
-use snowflake_ids_server_tests::{Shutdown, cases, full, ids, sql};
+use snowflake_ids_server_tests::{Shutdown, cases, full, ids, sql, sql::Session};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ fn changes_under_load_repeat_nothing(cluster: &mut Cluster) -> Result<()> {
         ] {
             Load::all_go_on(&loads)?;
             sleep(Duration::from_millis(round * 7 % 20));
-            operator.batch_execute(&format!("select snowflake_ids.{change}"))?;
+            operator.run(&format!("select snowflake_ids.{change}"))?;
         }
     }
     Load::all_go_on(&loads)?;
@@ -51,9 +51,9 @@ fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again(cluster: &mut Clu
     let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
     for end in ["rollback", "commit"] {
-        registry.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+        registry.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
         taken.extend(take(&mut registry, "t", 45)?);
-        registry.batch_execute(end)?;
+        registry.run(end)?;
         taken.extend(take(&mut node, "t", 105)?);
     }
     ids::unique(taken)
@@ -64,12 +64,12 @@ fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag(cluster: &mut Clus
     let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     cluster.create("other", "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
-    registry.batch_execute("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
+    registry.run("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
     wait_at_most(&mut node, Duration::from_secs(2))?;
     taken.extend(refused_with(&mut node, "t", &["has the row of a segment tag locked"])?.0);
     wait_as_long_as_it_takes(&mut node)?;
     ids::dense(take(&mut node, "other", 200)?)?;
-    registry.batch_execute("rollback")?;
+    registry.run("rollback")?;
     taken.extend(take(&mut node, "t", 50)?);
     ids::growing(&taken)
 }
@@ -79,12 +79,12 @@ fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such(cluster: &m
     let (taken, error) = exhaust(&mut node, "t")?;
     assert_eq!(taken, (1..=25).collect::<Vec<i64>>());
     assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
-    registry.batch_execute("select snowflake_ids.segment_alter('t', max_value => 1000)")?;
+    registry.run("select snowflake_ids.segment_alter('t', max_value => 1000)")?;
     assert_eq!(next(&mut node, "t")?, 26);
 
     cluster.create("u", "step => 10, max_step => 10")?;
     next(&mut node, "u")?;
-    registry.batch_execute("select snowflake_ids.segment_drop('u')")?;
+    registry.run("select snowflake_ids.segment_drop('u')")?;
     let (_, error) = exhaust(&mut node, "u")?;
     assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
     assert_eq!(next(&mut node, "t")?, 27);
@@ -94,7 +94,7 @@ fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such(cluster: &m
 /// What the role, the database and the server say does not weaken a reservation, nor keep nodes from their ids.
 fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, _) = pair(cluster, "step => 10, max_step => 10")?;
-    registry.batch_execute(
+    registry.run(
         "create schema evil; create function evil.clock_timestamp() returns timestamptz language sql as
              $$ select timestamptz '1999-01-01' $$;
          alter role shard set synchronous_commit = off;
@@ -124,10 +124,10 @@ fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     let tags = ["Größe \"1\" \\ '' {}", &"é".repeat(64), "x\ty"];
     let node = &cluster.nodes[0];
     let mut client = node.connect("postgres")?;
-    client.batch_execute("create database latin encoding 'LATIN1' template template0")?;
+    client.run("create database latin encoding 'LATIN1' template template0")?;
     let mut latin = node.connect("latin")?;
     let options = "options (host '127.0.0.1', port '{port}', dbname 'postgres')";
-    latin.batch_execute(&format!(
+    latin.run(&format!(
         "create extension snowflake_ids; create extension postgres_fdw;
          create server central foreign data wrapper postgres_fdw {};
          create user mapping for postgres server central options (user 'shard', password 'sesame');
@@ -148,11 +148,11 @@ fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
 fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut Cluster) -> Result<()> {
     let (_, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 25)?;
-    node.batch_execute("drop server central cascade")?;
+    node.run("drop server central cascade")?;
     wait_at_most(&mut node, Duration::from_secs(1))?;
     taken.extend(refused_with(&mut node, "t", &[NAME])?.0);
     cluster.registry.stop(Shutdown::Fast)?;
-    node.batch_execute("select snowflake_ids.use_local_registry()")?;
+    node.run("select snowflake_ids.use_local_registry()")?;
     wait_as_long_as_it_takes(&mut node)?;
     taken.extend(take(&mut node, "t", 50)?);
     cluster.registry.start_again()?;
@@ -164,7 +164,7 @@ fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, _) = pair(cluster, "")?;
     cluster.nodes[0].serve_nodes()?;
     drop(cluster.registry.introduce("node", &[cluster.nodes[0].port()])?);
-    let error = sql::fails(&mut registry, "select snowflake_ids.use_registry('node')", sql::NOT_IN_STATE)?;
+    let error = registry.fails("select snowflake_ids.use_registry('node')", sql::NOT_IN_STATE)?;
     assert!(error.message().contains("node") || error.detail().is_some_and(|detail| detail.contains("node")));
     assert_eq!(next(&mut registry, "t")?, 1);
     Ok(())
@@ -177,30 +177,30 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     let (mut registry, mut client) = pair(cluster, "step => 10, max_step => 10")?;
     next(&mut client, "t")?;
     let max_id = "select max_id from snowflake_ids.segment where tag = 't'";
-    let before: i64 = sql::one(&mut registry, max_id)?;
+    let before: i64 = registry.one(max_id)?;
     let mut changer = cluster.nodes[0].connect("postgres")?;
-    changer.batch_execute(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
+    changer.run(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
+    client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
     let (taken, _) = refused_with(&mut client, "t", &["what it gives cannot be noted here"])?;
     assert!(taken.is_empty(), "ids go on although none can be noted");
-    let lost = sql::one::<i64>(&mut registry, max_id)? - before;
+    let lost = registry.one::<i64>(max_id)? - before;
     assert!(lost <= 20, "{lost} ids");
-    changer.batch_execute("rollback")?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    changer.run("rollback")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     // The same where one row alone is locked, which is seen only when there is an answer: no more than some, once a second.
     // What was reserved before the lock is thrown away, or used up: a worker may be at it.
-    changer.batch_execute("begin; select 1 from snowflake_ids.received for update")?;
-    client.batch_execute("select snowflake_ids.segment_discard('t')")?;
-    let (before, began) = (sql::one::<i64>(&mut registry, max_id)?, Instant::now());
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
-    let refused = |_| sql::error(&mut client, "select segment_nextval('t')").is_ok();
+    changer.run("begin; select 1 from snowflake_ids.received for update")?;
+    client.run("select snowflake_ids.segment_discard('t')")?;
+    let (before, began) = (registry.one::<i64>(max_id)?, Instant::now());
+    client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
+    let refused = |_| client.error("select segment_nextval('t')").is_ok();
     assert!((0..100).any(refused), "ids go on although none can be noted");
-    let lost = sql::one::<i64>(&mut registry, max_id)? - before;
+    let lost = registry.one::<i64>(max_id)? - before;
     let most = 40 + 10 * i64::try_from(began.elapsed().as_secs())?;
     assert!(lost <= most, "{lost} ids of {most}");
-    changer.batch_execute("rollback")?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    changer.run("rollback")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     Ok(())
 }

@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, settled, take};
-use snowflake_ids_server_tests::{Shutdown, cases, full, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Shutdown, cases, full, ids, snowflakes, sql, sql::Session, wait};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -78,18 +78,18 @@ fn an_idle_node_sees_that_its_registry_is_back(cluster: &mut Cluster) -> Result<
     let wrong =
         "select coalesce(string_agg(subject || ': ' || problem, ', '), '') from snowflake_ids.attention";
     wait::until_true("one row for all that comes of it", || {
-        let problem: String = sql::one(&mut client, wrong)?;
+        let problem: String = client.one(wrong)?;
         Ok(problem.starts_with("registry central:")
             && problem.contains("tag t is without ids")
             && !problem.contains(", tag t"))
     })?;
     let workers = format!("select count(*) = 0 from pg_stat_activity where backend_type = '{WORKER}'");
-    wait::until_true("the end of the worker", || sql::one(&mut client, &workers))?;
+    wait::until_true("the end of the worker", || client.one(&workers))?;
     cluster.registry.start_again()?;
-    wait::until_true("nothing that is wrong", || Ok(sql::one::<String>(&mut client, wrong)?.is_empty()))?;
+    wait::until_true("nothing that is wrong", || Ok(client.one::<String>(wrong)?.is_empty()))?;
     let buffered =
         "select sum(used) is not null from snowflake_ids.segment_status where tag = 't' and trouble is null";
-    ensure!(sql::one::<bool>(&mut client, buffered)?, "it was not refilled");
+    ensure!(client.one::<bool>(buffered)?, "it was not refilled");
     ensure!(registry_status::<String>(&mut client, NAME, "state")? == "up");
     Ok(())
 }
@@ -118,10 +118,10 @@ fn refused_until_mended(
 fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     let mut registry = cluster.registry.connect("postgres")?;
-    registry.batch_execute(&format!("alter role {ROLE} password 'another'"))?;
+    registry.run(&format!("alter role {ROLE} password 'another'"))?;
     let mapping = format!("alter user mapping for postgres server {NAME} options (set password 'another')");
     let mut taken = refused_until_mended(cluster, &mut client, "password authentication failed", || {
-        Ok(cluster.session()?.batch_execute(&mapping)?)
+        cluster.session()?.run(&mapping)
     })?;
 
     cluster.registry.rule(&format!("host all {ROLE} 127.0.0.1/32 reject"))?;
@@ -130,9 +130,9 @@ fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for(cluster: &mu
     taken.extend(refused_until_mended(cluster, &mut client, "pg_hba.conf", mend)?);
 
     let execute = "execute on function snowflake_ids.registry_serve(text)";
-    registry.batch_execute(&format!("revoke {execute} from {ROLE}"))?;
+    registry.run(&format!("revoke {execute} from {ROLE}"))?;
     let grant = format!("grant {execute} to {ROLE}");
-    let mend = || Ok(registry.batch_execute(&grant)?);
+    let mend = || registry.run(&grant);
     taken.extend(refused_until_mended(cluster, &mut client, "permission denied", mend)?);
     ids::growing(&taken)
 }
@@ -258,7 +258,7 @@ fn a_session_that_the_registry_has_ended_is_replaced_without_an_error(cluster: &
         sleep(Duration::from_millis(50));
         taken.extend(take(&mut client, "t", 100)?);
     }
-    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1);
+    assert_eq!(client.one::<i32>("select 1")?, 1);
     ids::growing(&taken)
 }
 

@@ -5,7 +5,7 @@ use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, rece
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{cases, ids, sql, wait};
+use snowflake_ids_server_tests::{cases, ids, sql::Session, wait};
 
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";
@@ -33,7 +33,7 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
     create(&mut at_registry, "ahead", "step => 10, start => 5001")?;
     let before = tags.map(|tag| if tag == "unused" { Ok(Vec::new()) } else { take(&mut client, tag, 33) });
     let definition = tags.map(|tag| row::<String>(&mut client, tag, DEFINITION));
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     for ((tag, before), definition) in tags.into_iter().zip(before).zip(definition) {
         let mut taken = before?;
         taken.extend(take(&mut client, tag, 33)?);
@@ -63,7 +63,7 @@ fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over
     }
     let mut version = |tag| row::<i64>(&mut at_registry, tag, "version");
     let [near, far] = [version("near")?, version("far above")?];
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     assert_ne!(version("near")?, near, "what was reserved last begins below the ids of the node");
     assert_eq!(version("far above")?, far, "it begins above them");
     Ok(())
@@ -78,7 +78,7 @@ fn a_tag_that_two_servers_had_goes_on_above_both(cluster: &mut Cluster) -> Resul
     for (client, count) in clients.iter_mut().zip([700, 2000]) {
         create(client, "t", "step => 10")?;
         newest = take(client, "t", count)?[count - 1];
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
     }
     // Up to here both have counted from 1; from the second's joining on nothing comes twice.
     let [first, second] = &mut clients;
@@ -94,17 +94,17 @@ fn a_rollback_leaves_all_as_it_was(cluster: &mut Cluster) -> Result<()> {
     let mut taken = take(&mut client, "t", 33)?;
     let worker = wait_for_id(&mut client).and_then(|_| status::<i32>(&mut client, "worker_id"))?;
     for (begin, end) in [("begin", "rollback"), ("begin; savepoint s", "rollback to s; commit")] {
-        client.batch_execute(&format!("{begin}; {JOIN}; {end}"))?;
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+        client.run(&format!("{begin}; {JOIN}; {end}"))?;
+        assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
         taken.extend(take(&mut client, "t", 100)?);
         create(&mut client, &format!("after {end}"), "")?;
         assert_eq!(status::<String>(&mut client, "scope")?, LOCAL);
         snowflakes::next(&mut client)?;
         assert_eq!(status::<i32>(&mut client, "worker_id")?, worker);
     }
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     taken.extend(take(&mut client, "t", 100)?);
-    client.batch_execute(&format!("begin; {LEAVE}; rollback"))?;
+    client.run(&format!("begin; {LEAVE}; rollback"))?;
     taken.extend(take(&mut client, "t", 100)?);
     wait::until_true("the shared registry", || Ok(status::<String>(&mut client, "scope")? == SHARED))?;
     ids::growing(&taken)
@@ -118,16 +118,16 @@ fn ids_taken_by_the_transaction_that_joins_do_not_come_again(cluster: &mut Clust
     for call in [JOIN, LEAVE] {
         for end in ["rollback", "commit"] {
             // What comes after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
-            client.batch_execute("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
-            client.batch_execute(call)?;
+            client.run("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
+            client.run(call)?;
             match take(&mut client, "t", 33) {
                 Ok(ids) => {
                     taken.extend(ids);
-                    client.batch_execute(end)?;
+                    client.run(end)?;
                 }
                 Err(error) => {
                     println!("{call}; {end}: {error:#}");
-                    client.batch_execute(&format!("rollback; begin; {call}; {end}"))?;
+                    client.run(&format!("rollback; begin; {call}; {end}"))?;
                 }
             }
             taken.extend(take(&mut client, "t", 100)?);
@@ -147,19 +147,19 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     }
     let [client, _] = &mut clients;
     let highest = received(client, "t")?;
-    client.batch_execute("set log_min_messages = notice")?;
-    client.batch_execute(LEAVE)?;
+    client.run("set log_min_messages = notice")?;
+    client.run(LEAVE)?;
     let told = |line: &str| line.contains("NOTICE") && !line.contains("does not exist");
     assert!(cluster.nodes[0].log().lines().any(told), "{}", cluster.nodes[0].log());
     let after = take(client, "t", 50)?;
     assert!(after[0] > highest, "{} after {highest}", after[0]);
     create(client, "new", "")?;
     assert_eq!(next(client, "new")?, 1);
-    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     wait_for_id(client)?;
     wait::until_true("a lease of its own", || Ok(status::<String>(client, "scope")? == LOCAL))?;
     // Back again, above both.
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     assert!(next(client, "t")? > after[49]);
     ids::unique(taken)
 }
@@ -182,13 +182,11 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
     {
         let tag = format!("t{number}");
         create(&mut client, &tag, definition)?;
-        client.batch_execute(&format!(
-            "update snowflake_ids.segment set timeline = 0, max_id = 0 where tag = '{tag}'"
-        ))?;
+        client
+            .run(&format!("update snowflake_ids.segment set timeline = 0, max_id = 0 where tag = '{tag}'"))?;
         let asked =
             r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"Tags":{"after":null}}}"#;
-        let told: String =
-            sql::one(&mut client, &format!("select snowflake_ids.registry_take_over('{asked}')"))?;
+        let told: String = client.one(&format!("select snowflake_ids.registry_take_over('{asked}')"))?;
         let handed: i64 = client
             .query_one(
                 "select (r ->> 'max_id')::bigint from jsonb_array_elements($1::text::jsonb #> '{said,Tags}') r

@@ -7,7 +7,7 @@ use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{PASSWORD, ROLE, row};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, cases, full, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, full, sql::Session, wait};
 use std::thread;
 
 #[path = "../../../core/tests/fuzz_wire/mutate.rs"]
@@ -18,8 +18,7 @@ use mutate::{Mutator, QUESTIONS};
 /// A session of a registry with tags, and one of the nodes' role, which may reserve and nothing else.
 fn sessions(registry: &Server) -> Result<(Client, Client)> {
     let mut client = registry.serve_nodes()?;
-    client
-        .batch_execute(&format!("revoke execute on function snowflake_ids.registry_take_over from {ROLE}"))?;
+    client.run(&format!("revoke execute on function snowflake_ids.registry_take_over from {ROLE}"))?;
     create(&mut client, "t", "step => 100, max_step => 1000")?;
     create(&mut client, "dated", "reset => 'day'")?;
     Ok((client, registry.connect_as(ROLE, PASSWORD)?))
@@ -54,12 +53,9 @@ fn reserve(floor: &str, share: &str) -> String {
 
 /// All that nodes can change.
 fn content(client: &mut Client) -> Result<String> {
-    sql::one(
-        client,
-        "select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
+    client.one("select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
                 coalesce((select string_agg(w::text, '|' order by datacenter_id, worker_id) from snowflake_ids.worker_lease w), '') || '#' ||
-                coalesce((select string_agg(k::text, '|' order by series, key) from snowflake_ids.series_key k), '')",
-    )
+                coalesce((select string_agg(k::text, '|' order by series, key) from snowflake_ids.series_key k), '')")
 }
 
 fn a_question_with_a_million_exceptions_ends(server: &mut Server) -> Result<()> {
@@ -113,7 +109,7 @@ fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Re
         .map_err(|error| anyhow::anyhow!("{error:?}"))?;
     assert!(told.contains("Floor"), "{told}");
     assert_eq!(content(&mut client)?, before);
-    let error = sql::error(&mut shard, "select snowflake_ids.registry_take_over('{}')")?;
+    let error = shard.error("select snowflake_ids.registry_take_over('{}')")?;
     assert_eq!(error.code(), &denied, "{error:?}");
     Ok(())
 }
@@ -135,7 +131,7 @@ fn one_server_leases_neither_for_a_year_nor_all_worker_ids(server: &mut Server) 
     assert_eq!(leased, 64);
     let longest =
         "select count(*) from snowflake_ids.worker_lease where expires_at > now() + interval '31 days 1 min'";
-    assert_eq!(sql::one::<i64>(&mut client, longest)?, 0, "for longer than a month");
+    assert_eq!(client.one::<i64>(longest)?, 0, "for longer than a month");
     // Another one is not affected.
     let told = ask(&mut shard, &lease("b", 1, "", "41/0/10/12", 1_024))?;
     assert!(told.as_ref().is_ok_and(|told| told.contains("Taken")), "{told:?}");

@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{next, status, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
@@ -57,9 +57,9 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Clust
     becomes(&mut client, NAME, "failing")?;
     ids::growing(&snowflakes::take(&mut client, 1000)?)?;
 
-    client.batch_execute(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
+    client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     for call in ["select segment_nextval('t')", "select segment_nextval('unknown')"] {
-        let error = sql::error_within(&mut client, "300ms", call)?;
+        let error = client.error_within("300ms", call)?;
         assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     }
     let waiting = thread::spawn(move || next(&mut client, "t").map(|id| (id, client)));
@@ -79,9 +79,9 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Clust
 /// A call that waits beside another one, ended by a cancel.
 fn cancel_a_call(node: &Server) -> Result<DbError> {
     let mut client = node.connect("postgres")?;
-    client.batch_execute(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
+    client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     let cancel = client.cancel_token();
-    let call = thread::spawn(move || sql::error(&mut client, "select segment_nextval('t')"));
+    let call = thread::spawn(move || client.error("select segment_nextval('t')"));
     wait_for_waiting(node, 2)?;
     cancel.cancel_query(postgres::NoTls)?;
     call.join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -95,7 +95,7 @@ fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> 
     wait_at_most(&mut client, Duration::from_millis(700))?;
     // The first request is still under way.
     let (mut of_tag, _) = refused_with(&mut client, "t", &[NAME])?;
-    client.batch_execute(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
+    client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     let waiting = thread::spawn(move || next(&mut client, "t").is_err());
     let node = &mut cluster.nodes[0];
     wait_for_waiting(node, 1)?;

@@ -12,7 +12,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{Server, cases, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session, wait};
 use std::net::TcpListener;
 
 const LOCAL: &str = "this server only";
@@ -20,7 +20,7 @@ const SHARED: &str = "shared registry";
 
 /// A foreign server as a variation of one that would do.
 fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Result<()> {
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create server {name} foreign data wrapper postgres_fdw options ({options});
          create user mapping for postgres server {name} options ({mapping})"
     ))?;
@@ -29,9 +29,9 @@ fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Res
 
 /// Using these servers is refused, by an error that names one of them, and changes nothing.
 fn refused(client: &mut Client, servers: &str, name: &str) -> Result<DbError> {
-    let error = sql::error(client, &format!("select snowflake_ids.use_registry({servers})"))?;
+    let error = client.error(&format!("select snowflake_ids.use_registry({servers})"))?;
     assert!(said(&error).contains(name), "\"{name}\" is not named: {error:?}");
-    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     Ok(error)
 }
 
@@ -47,14 +47,14 @@ const OLDER: &str = "
 /// Databases of the registry and roles in it that won't do, and foreign servers for them; the port where nobody listens.
 fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Result<Port> {
     let mut at_registry = registry.connect("postgres")?;
-    at_registry.batch_execute("create database bare")?;
-    at_registry.batch_execute("create role poor login")?;
+    at_registry.run("create database bare")?;
+    at_registry.run("create role poor login")?;
     registry.create_database("older")?;
-    registry.connect("older")?.batch_execute(OLDER)?;
+    registry.connect("older")?.run(OLDER)?;
     let port = registry.port();
     let mapping = format!("user '{ROLE}', password '{PASSWORD}'");
     let at = |port: u16, database: &str| format!("host '127.0.0.1', port '{port}', dbname '{database}'");
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create server unmapped foreign data wrapper postgres_fdw options ({})",
         at(port, "postgres")
     ))?;
@@ -99,7 +99,7 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) ->
     let (registry, mut client) = (&cluster.registry, cluster.session()?);
     registry.create_database("follower")?;
     let mut follower = registry.connect("follower")?;
-    follower.batch_execute(&format!(
+    follower.run(&format!(
         "create extension postgres_fdw;
          grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
     ))?;
@@ -107,7 +107,7 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) ->
     let mapping = format!("user '{ROLE}', password '{PASSWORD}'");
     let at = |database: &str| format!("host '127.0.0.1', port '{port}', dbname '{database}'");
     variant(&mut follower, NAME, &at("postgres"), &mapping)?;
-    follower.batch_execute(JOIN)?;
+    follower.run(JOIN)?;
 
     variant(&mut client, "follower", &at("follower"), &mapping)?;
     let error = refused(&mut client, "'follower'", "follower")?;
@@ -129,9 +129,9 @@ fn names_that_are_none_and_users_that_may_not_are_refused(cluster: &mut Cluster)
         let error = refused(&mut client, servers, "")?;
         assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{servers}: {error:?}");
     }
-    client.batch_execute("create role app; set role app")?;
+    client.run("create role app; set role app")?;
     for call in [JOIN, LEAVE] {
-        sql::fails(&mut client, call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
+        client.fails(call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -146,14 +146,14 @@ fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
     let error = refused(&mut client, "'silent'", "silent")?;
     assert_eq!(error.code().code(), "08001", "{error:?}");
     node.reload("snowflake_ids.registry_timeout", "1h")?;
-    let error = sql::error_within(&mut client, "300ms", "select snowflake_ids.use_registry('silent')")?;
+    let error = client.error_within("300ms", "select snowflake_ids.use_registry('silent')")?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
 
     // In a list of hosts the next one is tried.
     node.reload("snowflake_ids.registry_timeout", "20s")?;
     drop(node.introduce("either", &[port, registry.port()])?);
-    client.batch_execute("select snowflake_ids.use_registry('either')")?;
+    client.run("select snowflake_ids.use_registry('either')")?;
     create(&mut registry.connect("postgres")?, "t", "")?;
     assert_eq!(next(&mut client, "t")?, 1);
     Ok(())
@@ -181,7 +181,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
         assert_eq!(status::<String>(&mut client, "scope")?, SHARED);
         assert_eq!(status::<String>(&mut client, "leased_from")?, NAME);
         assert_eq!(
-            sql::column::<String>(&mut client, "select server::text from snowflake_ids.registry_server")?,
+            client.column::<String>("select server::text from snowflake_ids.registry_server")?,
             [NAME]
         );
         workers.push(status::<i32>(&mut client, "worker_id")?);
@@ -193,7 +193,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
     workers.dedup();
     assert_eq!(workers.len(), 3, "each has one of its own: {workers:?}");
     let of_registry = "select worker_id from snowflake_ids.worker_lease where released_at is null order by 1";
-    assert_eq!(sql::column::<i32>(&mut cluster.registry.connect("postgres")?, of_registry)?, workers);
+    assert_eq!(cluster.registry.connect("postgres")?.column::<i32>(of_registry)?, workers);
     for load in loads {
         load.goes_on()?;
         taken.add(load.end());
@@ -212,7 +212,7 @@ fn ids_flow_while_a_server_joins_and_leaves(cluster: &mut Cluster) -> Result<()>
         for load in &loads {
             load.goes_on()?;
         }
-        client.batch_execute(call)?;
+        client.run(call)?;
         let scope = if call == JOIN { SHARED } else { LOCAL };
         wait::until_true(scope, || Ok(status::<String>(&mut client, "scope")? == scope))?;
     }
@@ -237,18 +237,18 @@ fn a_node_leaves_the_tags_to_the_registry() -> Result<()> {
         "segment_raise('t', 5)",
         "segment_drop('t')",
     ] {
-        let error = sql::fails(&mut client, &format!("select snowflake_ids.{call}"), sql::NOT_IN_STATE)?;
+        let error = client.fails(&format!("select snowflake_ids.{call}"), sql::NOT_IN_STATE)?;
         assert!(said(&error).contains(NAME), "{call}: {error:?}");
     }
-    sql::fails(&mut client, "select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
+    client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
     cluster.create("t", "start => 41")?;
     assert_eq!(take(&mut client, "t", 2)?, [41, 42], "the session needs no new connection");
-    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    client.run("set snowflake_ids.segment_auto_create = on")?;
     assert_eq!(next(&mut client, "made on use")?, 1);
     assert!(row::<i64>(&mut cluster.registry.connect("postgres")?, "made on use", "max_id")? > 0);
     let listed =
         "select tag from snowflake_ids.segment_status where database = current_database() order by 1";
-    assert_eq!(sql::column::<String>(&mut client, listed)?, ["made on use", "t"]);
+    assert_eq!(client.column::<String>(listed)?, ["made on use", "t"]);
 
     // Other databases of the node are none of the registry's.
     cluster.nodes[0].create_database("other")?;
@@ -268,10 +268,10 @@ fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
-        client.batch_execute(&format!("begin; {call}"))?;
-        sql::fails(&mut client, "prepare transaction 'joins'", &SqlState::FEATURE_NOT_SUPPORTED)?;
+        client.run(&format!("begin; {call}"))?;
+        client.fails("prepare transaction 'joins'", &SqlState::FEATURE_NOT_SUPPORTED)?;
         taken.extend(take(&mut client, "t", 100)?);
-        client.batch_execute(call)?;
+        client.run(call)?;
         taken.extend(take(&mut client, "t", 100)?);
     }
     ids::growing(&taken)
@@ -284,7 +284,7 @@ fn joining_and_leaving_at_once_repeats_nothing(cluster: &mut Cluster) -> Result<
     let load = node.load_of_tag("t", 2)?;
     at_once(node.sessions("postgres", 2)?, |number, mut client| {
         for call in [JOIN, LEAVE, JOIN, LEAVE, JOIN].iter().skip(number) {
-            client.batch_execute(call)?;
+            client.run(call)?;
         }
         Ok(())
     })?;

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, refused, status, take};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     let workers = [worker_of(&cluster.nodes[0])?, worker_of(&cluster.nodes[1])?];
     let loads = cluster.nodes.iter().map(|node| node.load(2)).collect::<Result<Vec<_>>>()?;
     let mut operator = cluster.registry.connect("postgres")?;
-    operator.batch_execute(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
+    operator.run(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
     // Another expiry asks for a renewal.
     cluster.nodes[0].reload("snowflake_ids.lease_duration", "2h")?;
     let mut client = cluster.session()?;
@@ -68,11 +68,9 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     drop(nodes.next());
     let release = format!("select snowflake_ids.worker_release({own}, holder_is_down => true)");
     let mut operator = cluster.registry.connect("postgres")?;
-    operator.batch_execute(&release)?;
+    operator.run(&release)?;
     // The former holder's ids may be up to max_drift ahead of its clock, and that up to max_clock_skew ahead.
-    operator.batch_execute(
-        "update snowflake_ids.worker_lease set expires_at = now() where released_at is not null",
-    )?;
+    operator.run("update snowflake_ids.worker_lease set expires_at = now() where released_at is not null")?;
     taken.push(wait_for_id(&mut last)?);
     taken.extend(take(&mut last, 1000)?);
     ids::unique(taken)
@@ -87,7 +85,7 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     // What it had leased before is not used again.
     cluster.nodes[0].restart()?;
     let mut client = cluster.session()?;
-    let error = sql::error_within(&mut client, "300ms", NEXT)?;
+    let error = client.error_within("300ms", NEXT)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     wait::until_true("the refusal to name the registry", || {
         let error = refused(&mut client)?;

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take};
-use snowflake_ids_server_tests::{cases, full, ids, sql, wait};
+use snowflake_ids_server_tests::{cases, full, ids, sql::Session, wait};
 use std::time::Duration;
 
 /// Has the registry's answers be what `lie` makes of them: a session of a node with a tag of ten ids a segment in use.
@@ -50,14 +50,14 @@ fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant(cluster: &m
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     take(&mut client, "t", 10)?;
-    cluster.registry.connect("postgres")?.batch_execute(
+    cluster.registry.connect("postgres")?.run(
         "select snowflake_ids.segment_drop('t');
          select snowflake_ids.segment_create('t', step => 10, max_step => 10, reset => 'day')",
     )?;
     wait_at_most(&mut client, Duration::from_secs(2))?;
     let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
     refused_with(&mut client, "t", &[NAME, delete])?;
-    client.batch_execute(delete)?;
+    client.run(delete)?;
     assert_eq!(wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
     Ok(())
 }
@@ -95,20 +95,18 @@ fn an_answer_of_hundreds_of_megabytes_costs_a_node_little(cluster: &mut Cluster)
     const MOST_KB: u64 = 200_000;
     let size: i64 = if full() { 900_000_000 } else { 400_000_000 };
     let mut client = liar(cluster, "repeat(substr(mood, 1, 1), substr(mood, 2)::integer)")?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '40s'")?;
+    client.run("set snowflake_ids.segment_wait_timeout = '40s'")?;
     let mut highest = 0;
     for letter in ["x", "\u{7}", "["] {
         cluster.registry.set_mood(&format!("{letter}{size}"))?;
         let failures: i64 = registry_status(&mut client, NAME, "failures::bigint")?;
         let mut caller = cluster.session()?;
-        caller.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
+        caller.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
         exhaust(&mut caller, "t")?;
         wait::until_true("the registry's answer to be refused", || {
-            if let Some(pid) = sql::column::<i32>(
-                &mut client,
-                &format!("select pid from pg_stat_activity where backend_type = '{WORKER}'"),
-            )?
-            .first()
+            if let Some(pid) = client
+                .column::<i32>(&format!("select pid from pg_stat_activity where backend_type = '{WORKER}'"))?
+                .first()
             {
                 highest = highest.max(memory(*pid, "VmHWM")?.unwrap_or(0));
             }

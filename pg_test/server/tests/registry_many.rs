@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 use std::collections::BTreeSet;
 
 const NODES: usize = 8;
@@ -58,7 +58,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     let expected = NODES * RESERVATIONS..=NODES * (RESERVATIONS + 2);
     assert!(expected.contains(&reservations), "{reservations} reservations");
     let sessions = format!("select count(*) from pg_stat_activity where usename = '{ROLE}'");
-    let sessions: i64 = sql::one(&mut cluster.registry.connect("postgres")?, &sessions)?;
+    let sessions: i64 = cluster.registry.connect("postgres")?.one(&sessions)?;
     assert!(sessions <= 2 * i64::try_from(NODES)?, "{sessions} sessions of {NODES} nodes");
     let failures = |node: &Server| registry_status::<i64>(&mut node.connect("postgres")?, NAME, "failures");
     let failures = cluster.nodes.iter().map(failures).sum::<Result<i64>>()?;

@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
 use std::time::Duration;
 
 const NAMES: [&str; 2] = ["first", "second"];
@@ -62,7 +62,7 @@ impl Several {
     fn joined(&self) -> Result<Client> {
         self.share()?;
         let mut client = self.stranger()?;
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
         Ok(client)
     }
 }
@@ -82,7 +82,7 @@ fn used_again(registry: &Server) -> Result<()> {
 /// Under load of two nodes, each of the registries in turn dies, hangs and is stopped.
 fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again(several: &mut Several) -> Result<()> {
     let mut clients = [several.joined()?, several.nodes[1].connect("postgres")?];
-    clients[1].batch_execute(JOIN)?;
+    clients[1].run(JOIN)?;
     let loads = several.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     Load::all_go_on(&loads)?;
     for number in [0, 1] {
@@ -157,13 +157,13 @@ fn terms_that_would_repeat_ids_are_refused_at_once(several: &mut Several) -> Res
     for wrong in
         ["increment => 2, remainder => 0", "increment => 3, remainder => 1", "increment => 1, remainder => 0"]
     {
-        at_second.batch_execute(&format!("select snowflake_ids.segment_alter('t', {wrong})"))?;
-        wrong_terms(&sql::error(&mut client, JOIN)?, "second");
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+        at_second.run(&format!("select snowflake_ids.segment_alter('t', {wrong})"))?;
+        wrong_terms(&client.error(JOIN)?, "second");
+        assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     }
     // Any multiple of the number of several.registries will do.
-    at_second.batch_execute("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
-    client.batch_execute(JOIN)?;
+    at_second.run("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
+    client.run(JOIN)?;
     let taken = take(&mut client, "t", 200)?;
     assert!(taken.iter().all(|id| id % 2 == 0 || id % 6 == 3), "{taken:?}");
     ids::unique(taken)
@@ -173,7 +173,7 @@ fn terms_that_become_wrong_take_a_registry_out_until_they_are_right(several: &mu
     let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 300)?;
     let mut at_second = several.registries[1].connect("postgres")?;
-    at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 0)")?;
+    at_second.run("select snowflake_ids.segment_alter('t', remainder => 0)")?;
     let more = take(&mut client, "t", 1000)?;
     taken.extend(&more);
     let last = take(&mut client, "t", 500)?;
@@ -185,7 +185,7 @@ fn terms_that_become_wrong_take_a_registry_out_until_they_are_right(several: &mu
         Ok(of_registry.or(of_tag))
     })?;
     assert!(trouble.contains("remainder") || trouble.contains("increment"), "{trouble}");
-    at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 1)")?;
+    at_second.run("select snowflake_ids.segment_alter('t', remainder => 1)")?;
     wait::until_true("ids of the second", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
@@ -200,8 +200,8 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
     let mut client = several.stranger()?;
     create(&mut client, "t", "step => 10, max_step => 100")?;
     let mut taken = take(&mut client, "t", 37)?;
-    client.batch_execute(JOIN)?;
-    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    client.run(JOIN)?;
+    client.run("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
     // Which of them is asked next depends on how soon each answers: so each is alone for a while.
     for (number, what) in ["ids of the first", "ids of the second"].into_iter().enumerate() {
@@ -231,17 +231,17 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
 fn a_second_registry_is_added_and_taken_away(several: &mut Several) -> Result<()> {
     let mut client = several.stranger()?;
     create(&mut several.registries[0].connect("postgres")?, "t", "step => 10, max_step => 10")?;
-    client.batch_execute("select snowflake_ids.use_registry('first')")?;
+    client.run("select snowflake_ids.use_registry('first')")?;
     let mut taken = take(&mut client, "t", 95)?;
-    wrong_terms(&sql::error(&mut client, JOIN)?, "first");
+    wrong_terms(&client.error(JOIN)?, "first");
     taken.extend(take(&mut client, "t", 20)?);
     let alter = "select snowflake_ids.segment_alter('t', increment => 2, remainder => 0)";
-    several.registries[0].connect("postgres")?.batch_execute(alter)?;
+    several.registries[0].connect("postgres")?.run(alter)?;
     let above: i64 = row(&mut several.registries[0].connect("postgres")?, "t", "max_id")?;
     let definition =
         format!("step => 10, max_step => 10, increment => 2, remainder => 1, start => {}", above + 1);
     create(&mut several.registries[1].connect("postgres")?, "t", &definition)?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     // One that is slow to answer is left out for a while.
     let mut more = Vec::new();
     wait::until_true("ids of both", || {
@@ -249,7 +249,7 @@ fn a_second_registry_is_added_and_taken_away(several: &mut Several) -> Result<()
         Ok(shares(&more).into_iter().all(|share| share > 50))
     })?;
     taken.extend(more);
-    client.batch_execute("select snowflake_ids.use_registry('first')")?;
+    client.run("select snowflake_ids.use_registry('first')")?;
     let more = take(&mut client, "t", 100)?;
     assert_eq!(shares(&more[50..]), [50, 0]);
     taken.extend(more);
@@ -286,16 +286,15 @@ fn where_one_was_set_back_none_is_raised(several: &mut Several) -> Result<()> {
     settled(&mut client, "t")?;
     let before = highest(&mut at_registries)?;
     // The first would be raised, if the second were not refused.
-    client.batch_execute(
-        "insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 50000)",
-    )?;
-    at_registries[1].batch_execute("select snowflake_ids.segment_set('t', 1, true)")?;
+    client
+        .run("insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 50000)")?;
+    at_registries[1].run("select snowflake_ids.segment_set('t', 1, true)")?;
     let set_back = highest(&mut at_registries)?;
-    let error = sql::error(&mut client, JOIN)?;
+    let error = client.error(JOIN)?;
     assert!(error.message().contains("cannot use registry \"second\": segment tag \"t\""), "{error:?}");
     assert_eq!(highest(&mut at_registries)?, set_back);
-    at_registries[1].batch_execute(&format!("select snowflake_ids.segment_raise('t', {})", before[1]))?;
-    client.batch_execute(JOIN)?;
+    at_registries[1].run(&format!("select snowflake_ids.segment_raise('t', {})", before[1]))?;
+    client.run(JOIN)?;
     assert!(highest(&mut at_registries)?.iter().all(|highest| *highest >= 50_000));
     taken.extend(take(&mut client, "t", 300)?);
     ids::unique(taken)

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::{Cluster, NAME, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::next;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql, sql::Session};
 
 /// What becomes of a call.
 #[derive(Clone, Copy)]
@@ -43,21 +43,21 @@ fn node(cluster: &Cluster) -> Result<Client> {
     cluster.create("t", "step => 1000, max_step => 1000")?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
-    client.batch_execute("select snowflake_ids.generator_create('web', '41/0/10/12 epoch=2020-01-01')")?;
+    client.run("select snowflake_ids.generator_create('web', '41/0/10/12 epoch=2020-01-01')")?;
     Ok(client)
 }
 
 /// Calls each, and sees that ids of each kind go on above the former ones.
 fn call_all(client: &mut Client, answers: bool) -> Result<()> {
     let web = "select snowflake_nextval('web')";
-    let mut former = (snowflakes::next(client)?, sql::one::<i64>(client, web)?, next(client, "t")?);
+    let mut former = (snowflakes::next(client)?, client.one::<i64>(web)?, next(client, "t")?);
     for (call, answered, otherwise) in CALLS {
         let worker = status::<Option<i32>>(client, "worker_id")?;
         let statement = format!("select snowflake_ids.{call}");
         match if answers { answered } else { otherwise } {
             Done => client.batch_execute(&statement).context(call)?,
             Refused(words) => {
-                let error = sql::error(client, &statement).context(call)?;
+                let error = client.error(&statement).context(call)?;
                 assert_eq!(error.code(), sql::NOT_IN_STATE, "{call}: {error:?}");
                 assert!(error.message().contains(words), "{call}: {error:?}");
                 assert!(!words.contains("answer") || said(&error).contains(NAME), "{call}: {error:?}");
@@ -66,7 +66,7 @@ fn call_all(client: &mut Client, answers: bool) -> Result<()> {
         }
         let later = (
             snowflakes::next(client).context(call)?,
-            sql::one::<i64>(client, web).context(call)?,
+            client.one::<i64>(web).context(call)?,
             next(client, "t")?,
         );
         assert!(later.0 > former.0 && later.2 > former.2, "{call}: {former:?}, {later:?}");
@@ -103,7 +103,7 @@ fn on_a_node_whose_registry_is_away(cluster: &mut Cluster) -> Result<()> {
 fn on_a_server_that_is_its_own_registry() -> Result<()> {
     let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;
     let mut former = wait_for_id(&mut client)?;
-    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    client.run("select snowflake_ids.segment_create('t')")?;
     for call in [
         "state_adopt()",
         "clock_accept()",
@@ -116,7 +116,7 @@ fn on_a_server_that_is_its_own_registry() -> Result<()> {
         former = later;
     }
     let number = next(&mut client, "t")?;
-    client.batch_execute("select snowflake_ids.segment_set('t', 5000, force => true)")?;
+    client.run("select snowflake_ids.segment_set('t', 5000, force => true)")?;
     assert_eq!((number, next(&mut client, "t")?), (1, 5001));
     Ok(())
 }

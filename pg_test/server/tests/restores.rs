@@ -10,6 +10,7 @@ use snowflake_ids_server_tests::restores::From::{self, Missing, Old, Present};
 use snowflake_ids_server_tests::restores::Part;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::take;
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
 
@@ -79,7 +80,7 @@ impl Lives {
             builder.faketime().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
         let (server, mut client) = builder.with_session()?;
         create(&mut client, "orders", "")?;
-        client.batch_execute("create table orders (id bigint primary key)")?;
+        client.run("create table orders (id bigint primary key)")?;
         let mut lives = Self { server, snowflakes: HashSet::new() };
         lives.live()?;
         lives.server.set_clock(CLOCK)?;
@@ -122,7 +123,7 @@ impl Lives {
         if mix.state == Missing && mix.witness == Missing {
             // Nothing is left that could tell: what is documented is said by hand.
             let mut client = self.server.connect("postgres")?;
-            client.batch_execute("select snowflake_ids.state_reset()")?;
+            client.run("select snowflake_ids.state_reset()")?;
         }
         self.live()
     }
@@ -142,7 +143,7 @@ fn follow_errors(client: &mut Client) -> Result<()> {
             if !followed.insert(function) {
                 bail!("{function} was no help: {error:?}");
             }
-            client.batch_execute(&format!("select {function}"))?;
+            client.run(&format!("select {function}"))?;
         }
         Ok(None)
     })

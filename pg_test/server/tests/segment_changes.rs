@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, status, take};
-use snowflake_ids_server_tests::{Server, cases, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
 /// A session that changes tags, and two that use them.
 fn sessions(server: &Server) -> Result<(Client, [Client; 2])> {
@@ -12,17 +12,17 @@ fn sessions(server: &Server) -> Result<(Client, [Client; 2])> {
 }
 
 fn assert_unknown(client: &mut Client) -> Result<()> {
-    let error = sql::fails(client, "select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
+    let error = client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
     assert!(error.hint().is_some_and(|hint| hint.contains("segment_create")), "{error:?}");
     Ok(())
 }
 
 fn a_new_tag_is_there_from_its_commit_on(server: &mut Server) -> Result<()> {
     let (mut changing, [mut a, mut b]) = sessions(server)?;
-    changing.batch_execute("begin")?;
+    changing.run("begin")?;
     create(&mut changing, "t", "")?;
     assert_unknown(&mut a)?;
-    changing.batch_execute("rollback")?;
+    changing.run("rollback")?;
     for client in [&mut changing, &mut a] {
         assert_unknown(client)?;
     }
@@ -37,12 +37,12 @@ fn a_dropped_tag_is_gone_from_the_commit_on_and_begins_anew_when_created_again(
     let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     assert_eq!([next(&mut changing, "t")?, next(&mut a, "t")?, next(&mut b, "t")?], [1, 2, 3]);
-    changing.batch_execute("begin; select snowflake_ids.segment_drop('t')")?;
+    changing.run("begin; select snowflake_ids.segment_drop('t')")?;
     assert_eq!(next(&mut a, "t")?, 4, "before the commit nothing has changed for the others");
     assert_unknown(&mut changing)?;
-    changing.batch_execute("rollback")?;
+    changing.run("rollback")?;
     let taken = vec![1, 2, 3, 4, next(&mut changing, "t")?, next(&mut b, "t")?];
-    changing.batch_execute("begin; select snowflake_ids.segment_drop('t'); commit")?;
+    changing.run("begin; select snowflake_ids.segment_drop('t'); commit")?;
     for client in [&mut a, &mut b, &mut changing] {
         assert_unknown(client)?;
     }
@@ -56,10 +56,10 @@ fn drop_and_create_in_one_transaction_swap_the_tag_at_its_commit(server: &mut Se
     let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [1, 2]);
-    changing.batch_execute("begin; select snowflake_ids.segment_drop('t')")?;
+    changing.run("begin; select snowflake_ids.segment_drop('t')")?;
     create(&mut changing, "t", "start => 9000")?;
     assert_eq!([next(&mut changing, "t")?, next(&mut a, "t")?], [9000, 3]);
-    changing.batch_execute("commit")?;
+    changing.run("commit")?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [9001, 9002]);
     Ok(())
 }
@@ -68,24 +68,23 @@ fn a_set_value_counts_from_the_commit_on(server: &mut Server) -> Result<()> {
     let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [1, 2]);
-    changing.batch_execute("begin; select snowflake_ids.segment_set('t', 5000)")?;
+    changing.run("begin; select snowflake_ids.segment_set('t', 5000)")?;
     assert_eq!(next(&mut a, "t")?, 3);
-    changing.batch_execute("commit")?;
+    changing.run("commit")?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [5001, 5002]);
 
-    changing.batch_execute("begin; select snowflake_ids.segment_set('t', 800000); rollback")?;
+    changing.run("begin; select snowflake_ids.segment_set('t', 800000); rollback")?;
     let after = next(&mut a, "t")?;
     assert!(after > 5002 && after < 800_000, "{after} after a rollback");
 
     for below in [0, 17, 5002] {
-        let error = sql::fails(
-            &mut changing,
+        let error = changing.fails(
             &format!("select snowflake_ids.segment_set('t', {below})"),
             &SqlState::INVALID_PARAMETER_VALUE,
         )?;
         assert!(error.hint().is_some_and(|hint| hint.contains("force")), "{error:?}");
     }
-    changing.batch_execute("select snowflake_ids.segment_set('t', 17, force => true)")?;
+    changing.run("select snowflake_ids.segment_set('t', 17, force => true)")?;
     assert_eq!([next(&mut b, "t")?, next(&mut a, "t")?], [18, 19]);
     Ok(())
 }
@@ -94,24 +93,22 @@ fn altered_terms_count_from_the_commit_on(server: &mut Server) -> Result<()> {
     let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "")?;
     let mut taken = vec![next(&mut a, "t")?, next(&mut b, "t")?];
-    changing
-        .batch_execute("begin; select snowflake_ids.segment_alter('t', increment => 10, remainder => 3)")?;
+    changing.run("begin; select snowflake_ids.segment_alter('t', increment => 10, remainder => 3)")?;
     taken.push(next(&mut a, "t")?);
-    changing.batch_execute("rollback")?;
+    changing.run("rollback")?;
     taken.push(next(&mut b, "t")?);
     ids::growing(&taken)?;
 
-    changing.batch_execute("select snowflake_ids.segment_alter('t', increment => 10, remainder => 3)")?;
+    changing.run("select snowflake_ids.segment_alter('t', increment => 10, remainder => 3)")?;
     let after: Vec<i64> = [take(&mut a, "t", 5)?, take(&mut b, "t", 5)?].concat();
     assert!(after.iter().all(|id| id % 10 == 3), "{after:?}");
     assert!(after[0] > taken[3] && after.windows(2).all(|pair| pair[1] == pair[0] + 10), "{after:?}");
 
     let last = after[9];
-    changing
-        .batch_execute(&format!("select snowflake_ids.segment_alter('t', max_value => {})", last + 20))?;
+    changing.run(&format!("select snowflake_ids.segment_alter('t', max_value => {})", last + 20))?;
     assert_eq!([next(&mut a, "t")?, next(&mut b, "t")?], [last + 10, last + 20]);
-    sql::fails(&mut a, "select segment_nextval('t')", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
-    changing.batch_execute("select snowflake_ids.segment_alter('t', max_value => 9223372036854775807)")?;
+    a.fails("select segment_nextval('t')", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
+    changing.run("select snowflake_ids.segment_alter('t', max_value => 9223372036854775807)")?;
     assert_eq!(next(&mut a, "t")?, last + 30, "service resumes by itself");
     Ok(())
 }
@@ -120,7 +117,7 @@ fn an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on(server: &
     let (mut changing, [mut a, mut b]) = sessions(server)?;
     create(&mut changing, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut a, "t", 35)?;
-    changing.batch_execute("update snowflake_ids.segment set step = 300, max_step = 300 where tag = 't'")?;
+    changing.run("update snowflake_ids.segment set step = 300, max_step = 300 where tag = 't'")?;
     taken.extend(take(&mut b, "t", 40)?);
     assert_eq!(status::<i64>(&mut changing, "t", "step::bigint")?, 300);
     let refills: i64 = status(&mut changing, "t", "refills")?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, cases, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
 const SESSIONS: usize = 16;
 
@@ -11,19 +11,18 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way(server: &mut Server) ->
     const ROUNDS: usize = 100;
     let mut client = server.session()?;
     create(&mut client, "t", "step => 100")?;
-    client
-        .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
+    client.run("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
         let mut taken: Vec<i64> = Vec::new();
         for round in 1..=ROUNDS {
             taken.push(next(&mut client, "t")?);
-            assert_eq!(Some(&sql::one(&mut client, "select segment_currval('t')")?), taken.last());
+            assert_eq!(Some(&client.one("select segment_currval('t')")?), taken.last());
             let insert =
                 format!("insert into t (filler) select 0 from generate_series(1, {round}) returning id");
-            taken.extend(sql::column::<i64>(&mut client, &insert)?);
+            taken.extend(client.column::<i64>(&insert)?);
             // Blocks smaller and larger than a segment.
             let count = if round == number { 5_000 } else { round };
-            taken.extend(sql::column::<i64>(&mut client, &format!("select segment_nextvals('t', {count})"))?);
+            taken.extend(client.column::<i64>(&format!("select segment_nextvals('t', {count})"))?);
         }
         ids::growing(&taken)?;
         Ok(taken)
@@ -35,7 +34,7 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way(server: &mut Server) ->
 fn sixteen_sessions_use_a_thousand_tags(server: &mut Server) -> Result<()> {
     const TAGS: usize = 1000;
     const ROUNDS: usize = 15;
-    server.session()?.batch_execute(&format!(
+    server.session()?.run(&format!(
         "select snowflake_ids.segment_create('tag ' || n, step => 20) from generate_series(1, {TAGS}) n"
     ))?;
     // Each session walks the tags in an order of its own.
@@ -91,11 +90,9 @@ fn tags_of_one_increment_and_all_remainders_make_up_all_numbers(server: &mut Ser
     }
     let taken = at_once(server.sessions("postgres", 2 * INCREMENT)?, |number, mut client| {
         let tag = format!("t{}", number % INCREMENT);
-        let mut taken: Vec<i64> = sql::column(
-            &mut client,
-            &format!("select segment_nextval('{tag}') from generate_series(1, 1000)"),
-        )?;
-        taken.extend(sql::column::<i64>(&mut client, &format!("select segment_nextvals('{tag}', 1000)"))?);
+        let mut taken: Vec<i64> =
+            client.column(&format!("select segment_nextval('{tag}') from generate_series(1, 1000)"))?;
+        taken.extend(client.column::<i64>(&format!("select segment_nextvals('{tag}', 1000)"))?);
         assert!(taken.iter().all(|id| *id % 3 == i64::try_from(number % INCREMENT).unwrap()));
         ids::growing(&taken)?;
         Ok(taken)

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session, wait};
 
 /// A tag's row, but for what belongs to a moment.
 const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
@@ -20,25 +20,22 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump(server: &mut Server) -
         "reset => 'month', time_zone => 'Asia/Kathmandu', format => '{YYYY}/{MM}#{n:4}'",
     )?;
     create(&mut client, "unused", "start => 7")?;
-    client.batch_execute("create table t (id bigint primary key default segment_nextval('t'), a int)")?;
+    client.run("create table t (id bigint primary key default segment_nextval('t'), a int)")?;
     let rows = "insert into t (a) select 0 from generate_series(1, 333) returning id";
-    let mut taken: Vec<i64> = sql::column(&mut client, rows)?;
+    let mut taken: Vec<i64> = client.column(rows)?;
     take(&mut client, "odd", 3)?;
-    let label: String = sql::one(&mut client, "select segment_nextval_text('dated')")?;
+    let label: String = client.one("select segment_nextval_text('dated')")?;
 
-    client.batch_execute("create database copy")?;
+    client.run("create database copy")?;
     server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
-    assert_eq!(
-        sql::column::<String>(&mut copy, DEFINITION)?,
-        sql::column::<String>(&mut client, DEFINITION)?
-    );
-    taken.extend(sql::column::<i64>(&mut copy, rows)?);
+    assert_eq!(copy.column::<String>(DEFINITION)?, client.column::<String>(DEFINITION)?);
+    taken.extend(copy.column::<i64>(rows)?);
     ids::growing(&taken)?;
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from t")?, 666);
+    assert_eq!(copy.one::<i64>("select count(*) from t")?, 666);
     let odd = take(&mut copy, "odd", 2)?;
     assert!(odd[0] > 105 && odd[0] % 2 == 1 && odd[1] == odd[0] + 2, "{odd:?}");
-    let label_of_copy: String = sql::one(&mut copy, "select segment_nextval_text('dated')")?;
+    let label_of_copy: String = copy.one("select segment_nextval_text('dated')")?;
     assert_eq!(label[..8], label_of_copy[..8], "of one month");
     assert!(label_of_copy > label, "{label_of_copy} after {label}");
     assert_eq!(next(&mut copy, "unused")?, 7);
@@ -65,10 +62,10 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension(server: &mut Se
 /// A database of a role that is no superuser, in which a superuser created the extension, with tags and rights.
 fn shop(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create role keeper login; create role alice login; create role bob login")?;
-    client.batch_execute("create database shop owner keeper")?;
+    client.run("create role keeper login; create role alice login; create role bob login")?;
+    client.run("create database shop owner keeper")?;
     let mut client = server.connect("shop")?;
-    client.batch_execute(
+    client.run(
         "create extension snowflake_ids;
          select snowflake_ids.segment_create('open'), snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE, SELECT');
@@ -77,14 +74,14 @@ fn shop(server: &Server) -> Result<Client> {
          create table t (id bigint primary key default segment_nextval('open'));
          create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
     )?;
-    client.batch_execute("reset role; insert into snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) values (0, 3, now())")?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    client.run("reset role; insert into snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) values (0, 3, now())")?;
+    client.one::<i64>("select snowflake_nextval()")?;
     Ok(client)
 }
 
 fn may_take(server: &Server, role: &str) -> Result<bool> {
     let mut client = server.connect("copy")?;
-    client.batch_execute(&format!("set role {role}"))?;
+    client.run(&format!("set role {role}"))?;
     match next(&mut client, "invoices") {
         Ok(_) => Ok(true),
         Err(error) => {
@@ -97,25 +94,22 @@ fn may_take(server: &Server, role: &str) -> Result<bool> {
 
 fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<()> {
     let mut client = shop(server)?;
-    let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
-    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
+    let before: i64 = client.one("insert into t default values returning id")?;
+    server.connect("postgres")?.run("create database copy owner keeper")?;
     server.restore_as("keeper", "copy", &server.dump_as("keeper", "shop", &[])?)?;
     let mut copy = server.connect("copy")?;
-    assert_eq!(
-        sql::column::<String>(&mut copy, DEFINITION)?,
-        sql::column::<String>(&mut server.connect("shop")?, DEFINITION)?
-    );
-    let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
+    assert_eq!(copy.column::<String>(DEFINITION)?, server.connect("shop")?.column::<String>(DEFINITION)?);
+    let after: i64 = copy.one("insert into t default values returning id")?;
     assert!(after > before, "{after} after {before}");
     let bound = "select sequence::text || ' ' || tag from snowflake_ids.sequence_status";
-    assert_eq!(sql::one::<String>(&mut copy, bound)?, "numbers numbers");
-    assert_eq!(sql::one::<i64>(&mut copy, "select nextval('numbers')")?, 1);
+    assert_eq!(copy.one::<String>(bound)?, "numbers numbers");
+    assert_eq!(copy.one::<i64>("select nextval('numbers')")?, 1);
     assert!(may_take(server, "alice")? && may_take(server, "keeper")? && !may_take(server, "bob")?);
     // What was granted to a role that is no more would be another's in another cluster.
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);
+    assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
     // Which server leases which worker id is not a database owner's to say.
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker_lease")?, 0);
-    copy.batch_execute("set role keeper")?;
+    assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.worker_lease")?, 0);
+    copy.run("set role keeper")?;
     for (wanted, statement) in [
         ("permission denied for table worker_lease", "update snowflake_ids.worker_lease set token = 1"),
         ("permission denied for table registry_server", "delete from snowflake_ids.registry_server"),
@@ -125,20 +119,20 @@ fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<
         ),
         ("permission denied for function state_reset", "select snowflake_ids.state_reset('2088-01-01')"),
     ] {
-        assert_eq!(sql::error(&mut copy, statement)?.message(), wanted);
+        assert_eq!(copy.error(statement)?.message(), wanted);
     }
     Ok(())
 }
 
 fn what_was_restricted_stays_so_where_a_role_is_missing(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create role alice; create role bob; select snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE')",
     )?;
     let dump = server.dump()?;
-    client.batch_execute("select snowflake_ids.segment_drop('invoices'); drop role alice")?;
-    client.batch_execute("create database copy")?;
+    client.run("select snowflake_ids.segment_drop('invoices'); drop role alice")?;
+    client.run("create database copy")?;
     let file = server.socket_folder().join("dump.sql");
     std::fs::write(&file, dump)?;
     let mut psql = server.command("psql");
@@ -163,14 +157,14 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     other.start_again()?;
     let mut copy = other.connect("postgres")?;
     wait::until_true("the end of recovery", || {
-        let recovers: bool = sql::one(&mut copy, "select pg_is_in_recovery()")?;
+        let recovers: bool = copy.one("select pg_is_in_recovery()")?;
         Ok(!recovers)
     })?;
     let timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
-    assert_eq!(sql::one::<String>(&mut copy, timeline)?, "00000002");
-    copy.batch_execute("create database copy")?;
+    assert_eq!(copy.one::<String>(timeline)?, "00000002");
+    copy.run("create database copy")?;
     other.restore("copy", &server.dump()?)?;
-    let reserved: i64 = sql::one(&mut client, "select max_id from snowflake_ids.segment where tag = 't'")?;
+    let reserved: i64 = client.one("select max_id from snowflake_ids.segment where tag = 't'")?;
     let after = next(&mut other.connect("copy")?, "t")?;
     assert_eq!(after, reserved + 1, "{last} was the last");
     Ok(())
@@ -179,12 +173,12 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
 /// A dump of the schema alone, as frameworks keep it: tags are rows, and not in it. Each way that the error names gives one.
 fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Result<()> {
     shop(server)?;
-    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
+    server.connect("postgres")?.run("create database copy owner keeper")?;
     server.restore_as("keeper", "copy", &server.dump_as("keeper", "shop", &["--schema-only"])?)?;
     let mut copy = server.connect("copy")?;
-    copy.batch_execute("set role keeper")?;
+    copy.run("set role keeper")?;
     let insert = "insert into t default values returning id";
-    let error = sql::fails(&mut copy, insert, &SqlState::UNDEFINED_OBJECT)?;
+    let error = copy.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
     let hint = error.hint().unwrap_or_default();
     ensure!(
         hint.contains("snowflake_ids.segment_create('open')") && hint.contains("segment_auto_create"),
@@ -192,18 +186,18 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
     );
     // An administrator allows it for the database: then its users' first inserts make the tags.
     let mut admin = server.connect("copy")?;
-    admin.batch_execute("alter database copy set snowflake_ids.segment_auto_create = on")?;
+    admin.run("alter database copy set snowflake_ids.segment_auto_create = on")?;
     let mut user = server.connect("copy")?;
-    user.batch_execute("set role keeper")?;
-    assert_eq!(sql::one::<i64>(&mut user, insert)?, 1);
+    user.run("set role keeper")?;
+    assert_eq!(user.one::<i64>(insert)?, 1);
     // Or manages tags.
-    admin.batch_execute(
+    admin.run(
         "select snowflake_ids.segment_drop('open'), snowflake_ids.administration_grant('tags', 'keeper')",
     )?;
-    copy.batch_execute("select snowflake_ids.segment_create('open', start => 10)")?;
-    assert_eq!(sql::one::<i64>(&mut copy, insert)?, 10);
+    copy.run("select snowflake_ids.segment_create('open', start => 10)")?;
+    assert_eq!(copy.one::<i64>(insert)?, 10);
     for refused in ["state_reset('2088-01-01')", "clock_accept()", "use_local_registry()"] {
-        sql::fails(&mut copy, &format!("select snowflake_ids.{refused}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
+        copy.fails(&format!("select snowflake_ids.{refused}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -213,22 +207,22 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
 fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
-    shop.batch_execute(
+    shop.run(
         "create extension if not exists snowflake_ids; create table t (id bigserial primary key); insert into t select from generate_series(1, 40);
          select snowflake_ids.attach('t', 'id', 'segment'); insert into t default values",
     )?;
     let insert = "insert into t default values returning id";
     for way in ["detach('t', 'id')", "detach('t', 'id', 'identity')", "attach('t', 'id', 'segment')"] {
         let mut copy = server.connect("postgres")?;
-        copy.batch_execute("drop database if exists copy")?;
-        copy.batch_execute("create database copy")?;
+        copy.run("drop database if exists copy")?;
+        copy.run("create database copy")?;
         let mut copy = server.connect("copy")?;
-        copy.batch_execute("create extension if not exists snowflake_ids")?;
+        copy.run("create extension if not exists snowflake_ids")?;
         server.restore_as("postgres", "copy", &server.dump_as("postgres", "shop", &["--table=t"])?)?;
-        let error = sql::fails(&mut copy, insert, &SqlState::UNDEFINED_OBJECT)?;
+        let error = copy.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
         ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.attach")), "{error:?}");
         copy.batch_execute(&format!("select snowflake_ids.{way}")).context(way)?;
-        assert_eq!(sql::one::<i64>(&mut copy, insert)?, 42, "{way}");
+        assert_eq!(copy.one::<i64>(insert)?, 42, "{way}");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 #[test]
 fn the_extension_dropped_and_created_again_gives_nothing_of_its_former_life() -> Result<()> {
@@ -14,9 +14,9 @@ fn the_extension_dropped_and_created_again_gives_nothing_of_its_former_life() ->
         for client in &mut clients {
             take(client, "t", 4)?;
         }
-        clients[0].batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+        clients[0].run("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
         for client in &mut clients {
-            sql::fails(client, "select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
+            client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
         }
         create(&mut clients[1], "t", &format!("start => {}", round * 1000))?;
         let taken =

@@ -4,6 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, ids};
 use std::thread;
 
@@ -20,12 +21,12 @@ fn session(server: &Server) -> Result<Client> {
 /// While `locker` holds the row: what was reserved is handed out, then calls fail in time and say why,
 /// and the other tag does not suffer. Gives the ids.
 fn check_locked(client: &mut Client) -> Result<Vec<i64>> {
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+    client.run("set snowflake_ids.segment_wait_timeout = '700ms'")?;
     let (taken, error) = refused_with(client, "t", &["or all of the table, locked"])?;
     assert!(taken.len() >= 9, "{} ids were left of a segment of 10", taken.len());
     assert_eq!(error.message(), "no ids for segment tag \"t\" within 700 ms");
 
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(take(client, "other", 100)?, (2..=101).collect::<Vec<i64>>());
     let trouble: Option<String> = status(client, "t", "trouble")?;
     assert!(trouble.as_ref().is_some_and(|trouble| trouble.contains("lock")), "{trouble:?}");
@@ -46,28 +47,28 @@ fn by_select_for_update(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     let mut locker = server.locker("postgres", "t")?;
     let taken = check_locked(&mut client)?;
-    locker.batch_execute("commit")?;
+    locker.run("commit")?;
     check_free_again(&mut client, taken)
 }
 
 fn by_a_change_that_is_rolled_back(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    locker.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let taken = check_locked(&mut client)?;
-    locker.batch_execute("rollback")?;
+    locker.run("rollback")?;
     check_free_again(&mut client, taken)
 }
 
 fn by_a_change_that_is_committed_while_a_call_waits(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    locker.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let mut taken = check_locked(&mut client)?;
     let waiting = thread::spawn(move || (next(&mut client, "t"), client));
     wait_for_waiting(server, 1)?;
     assert!(!waiting.is_finished(), "the call did not wait for the lock");
-    locker.batch_execute("commit")?;
+    locker.run("commit")?;
     let (id, mut client) = waiting.join().unwrap();
     taken.push(id?);
     check_free_again(&mut client, taken)

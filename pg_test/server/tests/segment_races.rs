@@ -6,6 +6,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{WORKER, create, processes, take};
 use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, full, ids, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
@@ -116,7 +117,7 @@ fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives(
              select snowflake_ids.segment_create('t', start => {}, step => 10); commit",
             (round + 1) * 1_000_000
         );
-        client.batch_execute(&again)?;
+        client.run(&again)?;
         take(client, "t", 3)
     })?;
     ids::unique(taken)
@@ -127,8 +128,7 @@ fn altering_a_tag_again_and_again_loses_no_id(server: &mut Server) -> Result<()>
     let taken = under_load(server, Worker::LetAlone, |client, round| {
         // The rule by which ids are made: what is reserved is taken back and reserved anew.
         let max_value = 1_000_000_000 + round;
-        client
-            .batch_execute(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
+        client.run(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
         take(client, "t", 3)
     })?;
     ids::dense(taken)
@@ -145,13 +145,13 @@ fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again(
     ];
     create(&mut server.session()?, "t", "step => 10, max_step => 20")?;
     let taken = under_load(server, Worker::HeldUp, |client, round| {
-        client.batch_execute("begin")?;
+        client.run("begin")?;
         let mut taken = Vec::new();
         for change in [CHANGES[round % 4], CHANGES[(round + 1 + round / 4 % 3) % 4]] {
-            client.batch_execute(&change.replace("ROUND", &round.to_string()))?;
+            client.run(&change.replace("ROUND", &round.to_string()))?;
             taken.extend(take(client, "t", 3)?);
         }
-        client.batch_execute(if round / 16 % 2 == 0 { "commit" } else { "rollback" })?;
+        client.run(if round / 16 % 2 == 0 { "commit" } else { "rollback" })?;
         Ok(taken)
     })?;
     ids::unique(taken)

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{LAUNCHER, create, next, process, settled, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session};
 use std::fs;
 use std::path::PathBuf;
 
@@ -139,7 +139,7 @@ fn a_change_before_the_first_use_counts(server: &mut Server) -> Result<()> {
     drop(client);
     server.restart()?;
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_set('moved', 5000);
          update snowflake_ids.segment set max_id = 7000 where tag = 'by hand';
          update snowflake_ids.segment set increment = 10, remainder = 3 where tag = 'altered';
@@ -164,7 +164,7 @@ fn a_tag_that_is_created_again_is_not_its_former_self(server: &mut Server) -> Re
     drop(client);
     server.restart()?;
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    client.run("select snowflake_ids.segment_drop('t')")?;
     create(&mut client, "t", "")?;
     prefetched(&mut client)?;
     drop(client);
@@ -190,7 +190,7 @@ fn the_supervisors_end_repeats_nothing(server: &mut Server) -> Result<()> {
     let mut taken = take(&mut client, "t", 10)?;
     for _ in 0..3 {
         let pid = process(&mut client, LAUNCHER)?;
-        sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
+        client.one::<bool>(&format!("select pg_terminate_backend({pid})"))?;
         taken.extend(take(&mut client, "t", 500)?);
     }
     ids::growing(&taken)

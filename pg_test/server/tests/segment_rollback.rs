@@ -2,18 +2,19 @@
 
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, ids, wait};
 
 fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
-    own.batch_execute("begin")?;
+    own.run("begin")?;
     create(&mut own, "t", "")?;
     let mut taken = take(&mut own, "t", 3)?;
-    own.batch_execute("savepoint a")?;
+    own.run("savepoint a")?;
     taken.extend(take(&mut own, "t", 3)?);
-    own.batch_execute("rollback to a")?;
+    own.run("rollback to a")?;
     taken.extend(take(&mut own, "t", 3)?);
-    own.batch_execute("commit")?;
+    own.run("commit")?;
     taken.push(next(&mut other, "t")?);
     ids::growing(&taken)
 }
@@ -34,14 +35,14 @@ fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Serv
         create(&mut own, "t", "step => 10, max_step => 40")?;
         let mut taken = take(&mut other, "t", 5)?;
         for (change, end) in [(first, "rollback"), (second, "commit")] {
-            own.batch_execute(&format!("begin; {change}"))?;
+            own.run(&format!("begin; {change}"))?;
             taken.extend(take(&mut own, "t", 30)?);
-            own.batch_execute(end)?;
+            own.run(end)?;
         }
         taken.extend(take(&mut other, "t", 100)?);
         taken.extend(take(&mut own, "t", 6000)?);
         ids::unique(taken).with_context(|| format!("{first}; rollback; {second}; commit"))?;
-        own.batch_execute("select snowflake_ids.segment_drop('t')")?;
+        own.run("select snowflake_ids.segment_drop('t')")?;
     }
     Ok(())
 }
@@ -54,15 +55,15 @@ fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     create(&mut own, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut other, "t", 1)?;
     // Beyond the first buffer, so that the second begins after it.
-    own.batch_execute(&format!("begin; {}", CHANGES[1]))?;
+    own.run(&format!("begin; {}", CHANGES[1]))?;
     taken.push(next(&mut own, "t")?);
-    own.batch_execute("rollback")?;
+    own.run("rollback")?;
     taken.extend(take(&mut other, "t", 4)?);
     wait::until(TIMEOUT, "the second buffer", || {
         Ok(status::<Option<i64>>(&mut own, "t", "next_first")?.filter(|first| *first > 10))
     })?;
     // It takes back what is reserved.
-    own.batch_execute(CHANGES[1])?;
+    own.run(CHANGES[1])?;
     taken.extend(take(&mut other, "t", 30)?);
     ids::unique(taken)
 }

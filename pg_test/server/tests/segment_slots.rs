@@ -5,7 +5,7 @@ use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
 
 /// No process of logical replication's takes one of them.
@@ -16,7 +16,7 @@ fn server(workers: u32) -> Builder {
 
 /// A call that is to fail for want of a worker.
 fn refused(client: &mut postgres::Client) -> Result<DbError> {
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
+    client.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
     Ok(refused_with(client, "t", &["max_worker_processes"])?.1)
 }
 
@@ -35,10 +35,10 @@ fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result
         create(&mut client, "t", "")?;
         assert_names_max_worker_processes(&refused(&mut client)?);
         // What needs no worker works.
-        client.batch_execute("select snowflake_nextval(); begin")?;
+        client.run("select snowflake_nextval(); begin")?;
         create(&mut client, "own", "")?;
         assert_eq!(next(&mut client, "own")?, 1);
-        client.batch_execute("commit")?;
+        client.run("commit")?;
     }
     Ok(())
 }
@@ -47,21 +47,21 @@ fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result
 fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
     let (server, mut client) = server(2).with_session()?;
     create(&mut client, "t", "")?;
-    client.batch_execute("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
+    client.run("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
     let mut parallel = server.connect("postgres")?;
-    parallel.batch_execute(
+    parallel.run(
         "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
          set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off",
     )?;
     let cancel = parallel.cancel_token();
     let query = "select count(*) from sleepers where pg_sleep(3600) is null";
-    let holder = thread::spawn(move || sql::error(&mut parallel, query));
+    let holder = thread::spawn(move || parallel.error(query));
     let held = "select count(*) > 0 from pg_stat_activity where backend_type = 'parallel worker'";
-    sql::becomes_true(&mut client, held)?;
+    client.becomes_true(held)?;
     assert_names_max_worker_processes(&refused(&mut client)?);
 
     // A caller that is waiting already is served, too.
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     let waiting = thread::spawn(move || next(&mut client, "t"));
     wait_for_waiting(&server, 1)?;
     cancel.cancel_query(postgres::NoTls)?;

@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take_until_refused, wait_for_waiting};
 use snowflake_ids_server_tests::snowflakes::next as next_snowflake;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, sql, sql::Session, wait};
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -27,7 +27,7 @@ fn database(server: &Server, name: &str) -> Result<Client> {
 /// A database that draws from a registry.
 fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Client> {
     let mut client = database(server, name)?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension postgres_fdw;
          create server {NAME} foreign data wrapper postgres_fdw
            options (host '127.0.0.1', port '{}', dbname 'postgres');
@@ -134,14 +134,14 @@ fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     for name in names {
         let mut client = database(&server, name)?;
         create(&mut client, "t", "")?;
-        client.batch_execute(
+        client.run(
             "create function sleeps() returns trigger language plpgsql as
                'begin perform pg_catalog.pg_sleep(600); return new; end';
              create trigger a_sleeps before update on snowflake_ids.segment for each row execute function sleeps();
              alter table snowflake_ids.segment enable always trigger a_sleeps",
         )?;
         wait_at_most(&mut client, Duration::from_millis(500))?;
-        sql::error(&mut client, "select segment_nextval('t')")?;
+        client.error("select segment_nextval('t')")?;
     }
     Ok((server, sound, names))
 }
@@ -163,19 +163,19 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
     for name in names {
         let mut locker = server.connect("template1")?;
         let rename = thread::spawn(move || {
-            locker.batch_execute(&format!("begin; alter database {name} rename to former_{name}"))?;
+            locker.run(&format!("begin; alter database {name} rename to former_{name}"))?;
             anyhow::Ok(locker)
         });
         // It waits until no session is connected to it.
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
         wait::until_true("the database to be renamed", || {
-            sound.batch_execute(&end)?;
+            sound.run(&end)?;
             Ok(rename.is_finished())
         })?;
         lockers.push(rename.join().unwrap()?);
     }
     let waiting = "select count(*) = 2 from pg_locks where locktype = 'object' and not granted";
-    sql::becomes_true(&mut sound, waiting)?;
+    sound.becomes_true(waiting)?;
     (1..=10).try_for_each(|expected| {
         assert_eq!(next(&mut sound, "t")?, expected);
         Ok(())
@@ -188,7 +188,7 @@ fn the_error_says_that_no_worker_could_connect() -> Result<()> {
     let server = Server::builder().start()?;
     let mut client = database(&server, "d")?;
     create(&mut client, "t", "")?;
-    let oid: u32 = sql::one(&mut client, "select oid from pg_database where datname = current_database()")?;
+    let oid: u32 = client.one("select oid from pg_database where datname = current_database()")?;
     let version = server.data().join(format!("base/{oid}/PG_VERSION"));
     let text = fs::read(&version)?;
     fs::remove_file(&version)?;

@@ -6,7 +6,7 @@ use postgres::{CancelToken, Client, NoTls};
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, cases, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
@@ -28,7 +28,8 @@ fn session(server: &Server) -> Result<Client> {
 
 /// The tags that have places.
 fn places(client: &mut Client) -> Result<BTreeSet<String>> {
-    Ok(sql::column::<String>(client, "select tag from snowflake_ids_internal.segment_slots()")?
+    Ok(client
+        .column::<String>("select tag from snowflake_ids_internal.segment_slots()")?
         .into_iter()
         .collect())
 }
@@ -40,25 +41,24 @@ fn tags(numbers: std::ops::Range<u32>) -> BTreeSet<String> {
 /// A session whose unknown tags are made, or would be, were the table not locked.
 fn creating(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute(
-        "set snowflake_ids.segment_auto_create = on; set snowflake_ids.segment_wait_timeout = '60s'",
-    )?;
+    client
+        .run("set snowflake_ids.segment_auto_create = on; set snowflake_ids.segment_wait_timeout = '60s'")?;
     Ok(client)
 }
 
 /// Locks the table of tags: rows can be read, and none be written.
 fn lock(server: &Server, mode: &str) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute(&format!("begin; lock table snowflake_ids.segment in {mode} mode"))?;
+    client.run(&format!("begin; lock table snowflake_ids.segment in {mode} mode"))?;
     Ok(client)
 }
 
 /// 1,000 calls from four sessions, each for another tag, which are over before a worker could answer.
 fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     at_once(server.sessions("postgres", 4)?, |session, mut client| {
-        client.batch_execute(settings)?;
+        client.run(settings)?;
         for call in 0..250 {
-            let error = sql::error(&mut client, &format!("select segment_nextval('no {session} {call}')"))?;
+            let error = client.error(&format!("select segment_nextval('no {session} {call}')"))?;
             let expected =
                 [SqlState::UNDEFINED_OBJECT, SqlState::INSUFFICIENT_RESOURCES, SqlState::QUERY_CANCELED];
             assert!(expected.contains(error.code()), "{error:?}");
@@ -81,7 +81,7 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out(server: &m
     ] {
         let mut locker = lock(server, mode)?;
         impatient_calls(server, settings)?;
-        locker.batch_execute("rollback")?;
+        locker.run("rollback")?;
         assert_eq!(places(&mut client)?, tags(0..6), "{mode}, {settings}");
     }
     for number in 0..5 {
@@ -102,7 +102,7 @@ fn waiting(server: &Server) -> Result<Waiting> {
     for number in 0..TRIALS {
         let mut client = creating(server)?;
         waiting.cancel.push(client.cancel_token());
-        waiting.pids.push(sql::one(&mut client, "select pg_backend_pid()")?);
+        waiting.pids.push(client.one("select pg_backend_pid()")?);
         waiting.calls.push(thread::spawn(move || {
             let call = format!("select segment_nextval('new {number}')");
             client.simple_query(&call).err().context("the call was served")
@@ -126,15 +126,14 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
 
     // One more waits as they do.
     let mut another = creating(server)?;
-    another.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
-    sql::explained(
-        &mut another,
+    another.run("set snowflake_ids.segment_wait_timeout = '300ms'")?;
+    another.explained(
         "select segment_nextval('new one')",
         &SqlState::INSUFFICIENT_RESOURCES,
         "no ids for segment tag \"new one\" within 300 ms",
     )?;
     // What is known not to be there is not looked for.
-    sql::fails(&mut client, "select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
+    client.fails("select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
     // Tags that are there have all the places.
     for number in 0..7 {
         assert_eq!(next(&mut in_a, &format!("a{number}"))?, 1);
@@ -160,8 +159,8 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
     })?;
     assert_eq!(places(&mut client)?.len(), 5 + 7);
 
-    locker.batch_execute("rollback")?;
-    another.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    locker.run("rollback")?;
+    another.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(next(&mut another, "new one")?, 1);
     assert!(places(&mut client)?.contains("new one"), "a tag that was made keeps its place");
     Ok(())
@@ -170,7 +169,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
 fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries(server: &mut Server) -> Result<()> {
     session(server)?;
     let mut client = server.connect("postgres")?;
-    let pid = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid = client.one("select pg_backend_pid()")?;
     let mut try_names = |first: u32, last: u32| {
         client.batch_execute(&format!(
             "do $$ begin for n in {first}..{last} loop

@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
 use std::thread;
 
 const CALL: &str = "select segment_nextval('t')";
@@ -19,10 +19,10 @@ fn a_statement_s_time_out_ends_the_wait(server: &mut Server) -> Result<()> {
     let mut locker = locked(server)?;
     let mut client = server.connect("postgres")?;
     for call in [CALL, "select segment_nextvals('t', 10)"] {
-        let error = sql::error_within(&mut client, "300ms", call)?;
+        let error = client.error_within("300ms", call)?;
         assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     }
-    locker.batch_execute("rollback")?;
+    locker.run("rollback")?;
     assert_eq!(take(&mut client, "t", 5)?, [1, 2, 3, 4, 5], "the session goes on");
     Ok(())
 }
@@ -32,14 +32,14 @@ fn a_cancel_ends_the_wait_of_one_and_not_of_another(server: &mut Server) -> Resu
     let mut clients = server.sessions("postgres", 2)?;
     let (mut other, mut client) = (clients.pop().unwrap(), clients.pop().unwrap());
     let cancel = client.cancel_token();
-    let waiting = thread::spawn(move || sql::error(&mut client, CALL));
+    let waiting = thread::spawn(move || client.error(CALL));
     let later = thread::spawn(move || next(&mut other, "t"));
     wait_for_waiting(server, 2)?;
     cancel.cancel_query(postgres::NoTls)?;
     let error = waiting.join().unwrap()?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     assert!(!later.is_finished());
-    locker.batch_execute("rollback")?;
+    locker.run("rollback")?;
     assert_eq!(later.join().unwrap()?, 1);
     Ok(())
 }
@@ -47,12 +47,12 @@ fn a_cancel_ends_the_wait_of_one_and_not_of_another(server: &mut Server) -> Resu
 fn a_terminated_session_leaves_the_others_waiting_and_served(server: &mut Server) -> Result<()> {
     let mut locker = locked(server)?;
     let mut client = server.connect("postgres")?;
-    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid: i32 = client.one("select pg_backend_pid()")?;
     let ended = thread::spawn(move || client.simple_query(CALL).is_err());
     wait_for_waiting(server, 1)?;
     locker.execute("select pg_terminate_backend($1)", &[&pid])?;
     assert!(ended.join().unwrap(), "the call was ended");
-    locker.batch_execute("rollback")?;
+    locker.run("rollback")?;
     assert_eq!(next(&mut locker, "t")?, 1);
     Ok(())
 }
@@ -75,12 +75,12 @@ fn calls_that_fail_are_counted(server: &mut Server) -> Result<()> {
     let locker = locked(server)?;
     let mut client = server.session()?;
     let failed = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
-    let before: i64 = sql::one(&mut client, failed)?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '100ms'")?;
+    let before: i64 = client.one(failed)?;
+    client.run("set snowflake_ids.segment_wait_timeout = '100ms'")?;
     for _ in 0..2 {
-        sql::fails(&mut client, CALL, &SqlState::INSUFFICIENT_RESOURCES)?;
+        client.fails(CALL, &SqlState::INSUFFICIENT_RESOURCES)?;
     }
-    assert_eq!(sql::one::<i64>(&mut client, failed)?, before + 2);
+    assert_eq!(client.one::<i64>(failed)?, before + 2);
     drop(locker);
     Ok(())
 }

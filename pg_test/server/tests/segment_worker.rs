@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::segments::{LAUNCHER, WORKER, create, next, process, processes, take};
-use snowflake_ids_server_tests::{Server, cases, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 
 fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work(
     server: &mut Server,
@@ -16,7 +16,7 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work(
     let databases = format!("select datname::text from pg_stat_activity where backend_type = '{WORKER}'");
     wait::until_true("a worker in the database", || {
         next(&mut in_a, "t")?;
-        Ok(sql::column::<String>(&mut client, &databases)? == ["a"])
+        Ok(client.column::<String>(&databases)? == ["a"])
     })?;
     wait::until_true("the worker to leave", || Ok(processes(&mut client, WORKER)?.is_empty()))?;
     assert_eq!(processes(&mut client, LAUNCHER)?, [launcher], "the launcher stays");
@@ -63,7 +63,7 @@ fn sessions_of_a_database_that_takes_no_new_ones_get_ids(server: &mut Server) ->
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
     create(&mut in_a, "t", "step => 10")?;
-    server.connect("postgres")?.batch_execute("alter database a allow_connections false")?;
+    server.connect("postgres")?.run("alter database a allow_connections false")?;
     assert_eq!(take(&mut in_a, "t", 25)?, (1..=25).collect::<Vec<i64>>());
     Ok(())
 }

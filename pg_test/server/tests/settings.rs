@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
 
 /// Values that may not be set, each with words that the refusal must say.
 const WRONG: [(&str, &str, &str); 46] = [
@@ -76,7 +76,7 @@ fn a_server_with_a_wrong_setting_does_not_start_and_says_why() -> Result<()> {
         server.set(&name, right)?;
     }
     server.start_again()?;
-    sql::one::<i64>(&mut server.session()?, "select snowflake_nextval()").map(drop)
+    server.session()?.one::<i64>("select snowflake_nextval()").map(drop)
 }
 
 fn right_value(setting: &str) -> &'static str {
@@ -99,8 +99,7 @@ fn alter_system_refuses_a_wrong_value_and_keeps_the_old_one() -> Result<()> {
         if value == "32" && WRONG_FOR_THE_LAYOUT.contains(&setting) {
             continue;
         }
-        let error = sql::fails(
-            &mut client,
+        let error = client.fails(
             &format!("alter system set snowflake_ids.{setting} = '{value}'"),
             &SqlState::INVALID_PARAMETER_VALUE,
         )?;
@@ -108,7 +107,7 @@ fn alter_system_refuses_a_wrong_value_and_keeps_the_old_one() -> Result<()> {
         assert!(said.contains(&format!("snowflake_ids.{setting}")), "{said}");
         assert!(said.contains(words), "{setting} = '{value}' does not say \"{words}\": {said}");
     }
-    let written: String = sql::one(&mut client, "select pg_read_file('postgresql.auto.conf')")?;
+    let written: String = client.one("select pg_read_file('postgresql.auto.conf')")?;
     assert!(!written.contains("snowflake_ids"), "{written}");
     Ok(())
 }
@@ -117,26 +116,26 @@ fn alter_system_refuses_a_wrong_value_and_keeps_the_old_one() -> Result<()> {
 fn an_unknown_setting_is_warned_of_at_start_and_refused_in_a_session() -> Result<()> {
     let server = Server::builder().set("snowflake_ids.worker_lease", "5").start()?;
     let (log, mut client) = (server.log(), server.session()?);
-    let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
+    let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     if version < 150_000 {
         // These have no prefix that is a library's own: a session may set what it likes.
         let warning = "unrecognized configuration parameter \"snowflake_ids.worker_lease\"";
         ensure!(log.contains(warning), "{log}");
-        return Ok(client.batch_execute("set snowflake_ids.cashe = 5")?);
+        return client.run("set snowflake_ids.cashe = 5");
     }
     assert!(log.contains("invalid configuration parameter name \"snowflake_ids.worker_lease\""), "{log}");
-    sql::fails(&mut client, "set snowflake_ids.cashe = 5", &SqlState::INVALID_NAME)?;
+    client.fails("set snowflake_ids.cashe = 5", &SqlState::INVALID_NAME)?;
     Ok(())
 }
 
 #[test]
 fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
     let (_server, mut client) = Server::builder().with_session()?;
-    client.batch_execute("create role app; set role app")?;
-    client.batch_execute("set snowflake_ids.cache = 100; set snowflake_ids.clock_wait_timeout = '5s'")?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    client.run("create role app; set role app")?;
+    client.run("set snowflake_ids.cache = 100; set snowflake_ids.clock_wait_timeout = '5s'")?;
+    client.one::<i64>("select snowflake_nextval()")?;
     for setting in ["max_drift = '1h'", "clock_rollback = switch", "sequence_start = random"] {
-        sql::fails(&mut client, &format!("set snowflake_ids.{setting}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
+        client.fails(&format!("set snowflake_ids.{setting}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     for setting in [
         "worker_id = 2",
@@ -146,11 +145,7 @@ fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
         "max_clock_jump = '1s'",
         "shard = '3/16'",
     ] {
-        sql::fails(
-            &mut client,
-            &format!("set snowflake_ids.{setting}"),
-            &SqlState::CANT_CHANGE_RUNTIME_PARAM,
-        )?;
+        client.fails(&format!("set snowflake_ids.{setting}"), &SqlState::CANT_CHANGE_RUNTIME_PARAM)?;
     }
     Ok(())
 }
@@ -171,8 +166,7 @@ fn a_server_generates_ids_of_the_layout_it_was_given() -> Result<()> {
             .set("snowflake_ids.datacenter_id", &datacenter.to_string())
             .set("snowflake_ids.worker_id", &worker.to_string())
             .with_session()?;
-        let taken: Vec<i64> =
-            sql::column(&mut client, "select snowflake_nextval() from generate_series(1, 2000)")?;
+        let taken: Vec<i64> = client.column("select snowflake_nextval() from generate_series(1, 2000)")?;
         ids::growing(&taken)?;
         for id in &taken {
             assert_eq!(id & mask, bits, "{layout}: {id:x}");

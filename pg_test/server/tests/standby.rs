@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::{Server, ids, snowflakes, sql};
+use snowflake_ids_server_tests::{Server, ids, snowflakes, sql::Session};
 
 const SETUP: &str = "select snowflake_ids.generator_create('web', 'javascript');
     select snowflake_ids.segment_create('t', step => 100);
@@ -38,21 +38,21 @@ const REFUSED: [&str; 8] = [
 #[test]
 fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Result<()> {
     let (primary, mut of_primary) = Server::builder().set("snowflake_ids.worker_id", "6").with_session()?;
-    of_primary.batch_execute(SETUP)?;
+    of_primary.run(SETUP)?;
     let mut taken = [const { Vec::<i64>::new() }; SOURCES.len()];
     for (call, taken) in SOURCES.iter().zip(&mut taken) {
-        taken.extend(sql::column::<i64>(&mut of_primary, call)?);
+        taken.extend(of_primary.column::<i64>(call)?);
     }
-    let uuid: String = sql::one(&mut of_primary, UUID)?;
+    let uuid: String = of_primary.one(UUID)?;
     let standby = primary.standby()?;
     for (call, taken) in SOURCES.iter().zip(&mut taken) {
-        taken.extend(sql::column::<i64>(&mut of_primary, call)?);
+        taken.extend(of_primary.column::<i64>(call)?);
     }
     standby.catch_up(&primary)?;
     let mut client = standby.connect("postgres")?;
 
     for call in SOURCES.iter().chain(&REFUSED) {
-        let error = sql::fails(&mut client, call, &SqlState::READ_ONLY_SQL_TRANSACTION)?;
+        let error = client.fails(call, &SqlState::READ_ONLY_SQL_TRANSACTION)?;
         let function = call.split(['(', ' ']).nth(1).unwrap_or_default();
         let names = error.message() == format!("cannot execute {function}() during recovery");
         ensure!(
@@ -61,30 +61,30 @@ fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Resu
         );
     }
     for id in [taken[0][0].to_string(), format!("'{uuid}'::uuid")] {
-        assert_eq!(sql::one::<i32>(&mut client, &format!("select snowflake_worker_id({id})"))?, 6);
+        assert_eq!(client.one::<i32>(&format!("select snowflake_worker_id({id})"))?, 6);
     }
-    client.batch_execute("select * from snowflake_ids.segment_status")?;
+    client.run("select * from snowflake_ids.segment_status")?;
     assert_eq!(snowflakes::status::<i64>(&mut client, "ids_issued")?, 0, "a refused call takes nothing");
     // The nodes of a Citus cluster tell each other, and a standby of one may be asked.
-    assert_eq!(sql::one::<i64>(&mut of_primary, TIMELINE)?, 1);
-    assert_eq!(sql::one::<i64>(&mut client, TIMELINE)?, 1);
+    assert_eq!(of_primary.one::<i64>(TIMELINE)?, 1);
+    assert_eq!(client.one::<i64>(TIMELINE)?, 1);
 
     // The session that was refused goes on, without a new connection.
     drop((of_primary, primary));
-    assert!(sql::one::<bool>(&mut client, "select pg_promote()")?);
-    assert_eq!(sql::one::<i64>(&mut client, TIMELINE)?, 2);
+    assert!(client.one::<bool>("select pg_promote()")?);
+    assert_eq!(client.one::<i64>(TIMELINE)?, 2);
     for (number, (call, mut taken)) in SOURCES.iter().zip(taken).enumerate() {
-        taken.extend(sql::column::<i64>(&mut client, call)?);
+        taken.extend(client.column::<i64>(call)?);
         if number == 0 {
             assert_eq!(snowflakes::status::<i64>(&mut client, "ids_issued")?, 1000);
         }
-        taken.extend(sql::column::<i64>(&mut standby.connect("postgres")?, call)?);
+        taken.extend(standby.connect("postgres")?.column::<i64>(call)?);
         ids::growing(&taken)?;
         if call.contains("invoices") {
             ids::dense(taken)?;
         }
     }
-    assert!(sql::one::<String>(&mut client, UUID)? > uuid);
+    assert!(client.one::<String>(UUID)? > uuid);
     create(&mut client, "u", "")?;
     assert_eq!(next(&mut client, "u")?, 1);
     Ok(())

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next, refused, seconds, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = wait::LONG;
@@ -15,7 +15,7 @@ fn after_a_clean_stop_ids_go_on_where_they_ended() -> Result<()> {
     let (mut server, mut client) =
         Server::builder().set("snowflake_ids.layout", "41/5/5/4").with_session()?;
     for _ in 0..3 {
-        let taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(16 * 20000)")?;
+        let taken: Vec<i64> = client.column("select snowflake_nextvals(16 * 20000)")?;
         drop(client);
         server.restart()?;
         client = server.session()?;

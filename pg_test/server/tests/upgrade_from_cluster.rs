@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::installation::{Installation, Version, last_relea
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql, sql::Session, wait};
 
 const CALLS: [&str; 2] = ["select snowflake_nextval()", "select segment_nextval('shared')"];
 
@@ -27,7 +27,7 @@ impl Member {
     /// Starts with what is installed now, and updates the extension to it.
     fn start_and_update(&mut self) -> Result<()> {
         self.server.start_again()?;
-        Ok(self.server.connect("postgres")?.batch_execute("alter extension snowflake_ids update")?)
+        self.server.connect("postgres")?.run("alter extension snowflake_ids update")
     }
 }
 
@@ -129,17 +129,17 @@ impl Rolling {
 
 /// How far ids of the tag are reserved, and when the node's lease was renewed.
 fn served(registry: &mut Client, node: &Member) -> Result<(i64, Option<String>)> {
-    let reserved = sql::one(registry, "select max_id from snowflake_ids.segment where tag = 'shared'")?;
+    let reserved = registry.one("select max_id from snowflake_ids.segment where tag = 'shared'")?;
     let renewed = format!(
         "select max(renewed_at)::text from snowflake_ids.worker_lease where port = {}",
         node.server.port()
     );
-    Ok((reserved, sql::one(registry, &renewed)?))
+    Ok((reserved, registry.one(&renewed)?))
 }
 
 /// Handing tags over takes the same version: a server that joins is told so, in either direction.
 fn ensure_refused(node: &Member) -> Result<()> {
-    let error = sql::fails(&mut node.server.connect("postgres")?, JOIN, sql::NOT_IN_STATE)?;
+    let error = node.server.connect("postgres")?.fails(JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().ends_with("it has another version of the extension"), "{error:?}");
     ensure!(error.hint().is_some_and(|hint| hint.starts_with("Install the same version")), "{error:?}");
     Ok(())
@@ -154,7 +154,7 @@ fn a_registry_that_is_upgraded_first_serves_nodes_of_the_former_version() -> Res
     rolling.upgrade_node(0)?;
     ensure_refused(&rolling.nodes[1])?;
     rolling.upgrade_node(1)?;
-    rolling.nodes[1].server.connect("postgres")?.batch_execute(JOIN)?;
+    rolling.nodes[1].server.connect("postgres")?.run(JOIN)?;
     rolling.goes_on()?;
     rolling.end()
 }
@@ -167,7 +167,7 @@ fn nodes_that_are_upgraded_first_are_served_by_a_registry_of_the_former_version(
     ensure_refused(&rolling.nodes[0])?;
     rolling.upgrade_node(1)?;
     rolling.upgrade_registry()?;
-    rolling.nodes[0].server.connect("postgres")?.batch_execute(JOIN)?;
+    rolling.nodes[0].server.connect("postgres")?.run(JOIN)?;
     rolling.goes_on()?;
     rolling.end()
 }

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::installation::{Installation, Version, last_relea
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::upgrades::{self, Drawn, SOURCES};
-use snowflake_ids_server_tests::{Server, Shutdown, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, sql, sql::Session};
 use std::fs;
 
 const UPDATE: &str = "alter extension snowflake_ids update";
@@ -29,7 +29,7 @@ fn old() -> Result<(Installation, Server)> {
     let installation = Installation::with(&last_release()?)?;
     let (server, mut client) = auto().installation(&installation).with_session()?;
     upgrades::create(&mut client)?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_create('busy', step => 100);
          select snowflake_ids.series_create('busy dense', 'dense');
          select snowflake_ids.series_create('busy gapless');
@@ -44,10 +44,7 @@ fn old() -> Result<(Installation, Server)> {
 
 /// The version of the SQL.
 fn version(server: &Server) -> Result<String> {
-    sql::one(
-        &mut server.connect("postgres")?,
-        "select extversion from pg_extension where extname = 'snowflake_ids'",
-    )
+    server.connect("postgres")?.one("select extversion from pg_extension where extname = 'snowflake_ids'")
 }
 
 /// The release that wrote the state file, and the form that it has.
@@ -137,7 +134,7 @@ fn nothing_fails_and_no_id_comes_twice_while_the_present_version_takes_over() ->
     drawn.go_on(&mut client, true)?;
     let running = loads(&server)?;
     Load::all_go_on(&running)?;
-    client.batch_execute(UPDATE)?;
+    client.run(UPDATE)?;
     assert_eq!(version(&server)?, env!("CARGO_PKG_VERSION"));
     Load::all_go_on(&running)?;
     drawn.go_on(&mut client, true)?;
@@ -174,7 +171,7 @@ fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
     let mut client = server.connect("postgres")?;
     wait_for_id(&mut client)?;
     drawn.go_on(&mut client, false)?;
-    client.batch_execute(UPDATE)?;
+    client.run(UPDATE)?;
     let running = loads(&server)?;
     Load::all_go_on(&running)?;
     drawn.go_on(&mut client, true)?;
@@ -207,7 +204,7 @@ fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()>
         assert_eq!(written_by(&server)?.0, release);
         return ensure_files_were_read(&server);
     }
-    let error = sql::fails(&mut client, SOURCES[0].call, sql::NOT_IN_STATE)?;
+    let error = client.fails(SOURCES[0].call, sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains(env!("CARGO_PKG_VERSION"))), "{error:?}");
     installation.put(&Version::Present)?;
     server.restart()?;
@@ -226,7 +223,7 @@ fn under_the_sql_of_the_present_version_the_former_library_gives_no_id_twice() -
     installation.put(&Version::Present)?;
     server.start_again()?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute(UPDATE)?;
+    client.run(UPDATE)?;
     drawn.go_on(&mut client, true)?;
     server.stop(Shutdown::Fast)?;
     installation.put(&last_release()?)?;

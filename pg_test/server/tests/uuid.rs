@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, cases, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 use std::collections::HashSet;
 
 const SESSIONS: usize = 16;
@@ -26,21 +26,21 @@ fn position_of_id(id: i64) -> i64 {
 }
 
 fn uuid(client: &mut Client, call: &str) -> Result<u128> {
-    number(&sql::one::<String>(client, &format!("select {call}::text"))?)
+    number(&client.one::<String>(&format!("select {call}::text"))?)
 }
 
 /// Sixteen sessions take UUIDs in both forms, and ids.
 fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
     let clients = server.sessions("postgres", SESSIONS)?;
     let per_session = at_once(clients, |number, mut client| {
-        client.batch_execute(&format!("set snowflake_ids.cache = {}", [1, 50][number % 2]))?;
+        client.run(&format!("set snowflake_ids.cache = {}", [1, 50][number % 2]))?;
         let (mut uuids, mut positions) = (Vec::new(), Vec::new());
         for _ in 0..CALLS {
             for call in ["snowflake_uuid()", "snowflake_uuid_text()"] {
                 uuids.push(uuid(&mut client, call)?);
             }
             positions.extend(uuids[uuids.len() - 2..].iter().map(|uuid| position(*uuid)));
-            positions.push(position_of_id(sql::one(&mut client, "select snowflake_nextval()")?));
+            positions.push(position_of_id(client.one("select snowflake_nextval()")?));
         }
         assert!(uuids.is_sorted(), "UUIDs of a session grow");
         ids::growing(&positions)?;
@@ -84,12 +84,9 @@ fn two_servers_make_no_uuid_twice() -> Result<()> {
     for worker in ["3", "4"] {
         let (_server, mut client) =
             Server::builder().set("snowflake_ids.worker_id", worker).with_session()?;
-        let ids = sql::column::<String>(
-            &mut client,
-            "select snowflake_uuid()::text from generate_series(1, 20000)",
-        )?;
+        let ids = client.column::<String>("select snowflake_uuid()::text from generate_series(1, 20000)")?;
         let workers = format!("select snowflake_worker_id('{}'::uuid)::text", ids[0]);
-        assert_eq!(sql::one::<String>(&mut client, &workers)?, worker);
+        assert_eq!(client.one::<String>(&workers)?, worker);
         // Without what fills them up: it is the node that keeps them apart.
         uuids.extend(ids.iter().map(|id| Ok(number(id)? >> 52)).collect::<Result<Vec<_>>>()?);
     }

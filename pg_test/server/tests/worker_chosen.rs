@@ -5,7 +5,7 @@ use postgres::Client;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -38,7 +38,7 @@ fn ids_need_no_table_and_no_worker() -> Result<()> {
     let (mut server, mut client) =
         auto().set("max_prepared_transactions", "1").set("max_worker_processes", "3").with_session()?;
     let mut taken = take(&mut client, 100)?;
-    client.batch_execute(
+    client.run(
         "begin; lock table snowflake_ids.worker_lease, snowflake_ids.worker_chosen, snowflake_ids.registry_server
          in access exclusive mode; prepare transaction 'lock'",
     )?;
@@ -47,8 +47,8 @@ fn ids_need_no_table_and_no_worker() -> Result<()> {
         taken.extend(take(&mut server.connect("postgres")?, 100)?);
     }
     let mut client = server.connect("postgres")?;
-    client.batch_execute("rollback prepared 'lock'")?;
-    client.batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+    client.run("rollback prepared 'lock'")?;
+    client.run("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
     taken.extend(take(&mut client, 100)?);
     assert_eq!(worker(&mut client, taken[0])?, worker(&mut client, taken[taken.len() - 1])?);
     ids::growing(&taken)
@@ -91,7 +91,7 @@ fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
 #[test]
 fn servers_out_of_one_image_choose_any_of_the_worker_ids() -> Result<()> {
     let mut image = auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").start()?;
-    let original: i32 = sql::one(&mut image.session()?, "select worker_id from snowflake_ids.worker_chosen")?;
+    let original: i32 = image.session()?.one("select worker_id from snowflake_ids.worker_chosen")?;
     image.stop(Shutdown::Fast)?;
     let mut chosen = BTreeSet::from([original]);
     for _ in 0..3 {
@@ -111,9 +111,9 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() -> Result<()> {
     let (mut server, mut client) = auto().set("snowflake_ids.layout", "41/0/10/12").with_session()?;
     let own = next(&mut client)?;
     let own = worker(&mut client, own)?;
-    client.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
+    client.run("select snowflake_ids.generator_create('web', 'javascript')")?;
     let in_web = |client: &mut Client| -> Result<i32> {
-        sql::one(client, "select (snowflake_decode(snowflake_nextval('web'), 'web')).worker_id")
+        client.one("select (snowflake_decode(snowflake_nextval('web'), 'web')).worker_id")
     };
     assert_eq!(in_web(&mut client)?, own % 8);
     server.restart()?;
@@ -143,7 +143,7 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
         "create database other",
         "begin; alter database other rename to another; prepare transaction 'lock'",
     ] {
-        client.batch_execute(statement)?;
+        client.run(statement)?;
     }
     server.stop(Shutdown::Fast)?;
     forget(&server)?;
@@ -154,7 +154,7 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
         Ok(error.detail().is_some_and(|detail| detail.contains("locked")).then_some(error))
     })?;
     sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
-    client.batch_execute("rollback prepared 'lock'")?;
+    client.run("rollback prepared 'lock'")?;
     wait_for_id(&mut client).map(drop)
 }
 
@@ -175,9 +175,9 @@ fn the_extension_can_be_created_where_the_state_is_damaged() -> Result<()> {
     server.damage_state_file(|_| b"nonsense".to_vec())?;
     server.start_again()?;
     let mut client = server.session()?;
-    let error = sql::error(&mut client, NEXT)?;
+    let error = client.error(NEXT)?;
     ensure!(error.message().contains("damaged"), "{error:?}");
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     wait_for_id(&mut client).map(drop)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::blocks::Step;
 use anyhow::{Context, Result, ensure};
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, wait};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -24,10 +25,10 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
     let mut client = server.connect("postgres")?;
     for database in databases.iter().copied().chain([own.as_str()]) {
         // Workers that look for a registry may be in the other template.
-        client.batch_execute(&format!("create database {database} template template0"))?;
+        client.run(&format!("create database {database} template template0"))?;
     }
     let printed = run(server, &own, &script(&own, steps))?;
-    client.batch_execute("alter system reset all")?;
+    client.run("alter system reset all")?;
     server.read_files_again()?;
     let parts = parts(&printed);
     ensure!(

@@ -2,12 +2,12 @@
 
 use crate::ids;
 use crate::server::Server;
+use crate::sessions::Ends;
 use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, bail};
 use postgres::error::DbError;
 use postgres::{Client, Statement};
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle, sleep};
@@ -206,7 +206,7 @@ impl Load {
     pub fn until_ended(self) -> Taken {
         let mut taken = Taken::default();
         for thread in self.threads {
-            taken.add(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            taken.add(thread.ended());
         }
         taken
     }

@@ -21,6 +21,9 @@ pub trait Session {
     /// The first column of a query.
     fn column<T: FromSqlOwned>(&mut self, query: &str) -> Result<Vec<T>>;
 
+    /// The process that serves the session.
+    fn process(&mut self) -> Result<i32>;
+
     /// The server's error for statements that must fail.
     fn error(&mut self, statements: &str) -> Result<DbError>;
 
@@ -58,6 +61,11 @@ impl Session for Client {
         let rows = self.query(query, &[]);
         let values = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         values.with_context(|| format!("{place}: {query}"))
+    }
+
+    #[track_caller]
+    fn process(&mut self) -> Result<i32> {
+        self.one("select pg_backend_pid()")
     }
 
     #[track_caller]

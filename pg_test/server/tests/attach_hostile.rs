@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::thread;
 
 /// Code that is run by every role that can be made to: it notes whose rights it has, under `what`, and grabs what it can. The
@@ -313,18 +314,15 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: 
         other.run(&format!("begin; {change}"))?;
         let error = thread::scope(|scope| -> Result<Option<String>> {
             let mut adopter = server.session()?;
-            let pid: i32 = adopter.one("select pg_backend_pid()")?;
+            let pid = adopter.process()?;
             let attaching = scope.spawn(move || {
                 let attached =
                     adopter.batch_execute("select snowflake_ids.attach('hostile.t', 'id', 'segment')");
                 attached.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
             });
-            let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
-            wait::until(wait::LONG, "attach to wait for the lock", || {
-                Ok(client.one::<Option<bool>>(&waiting)?.filter(|waiting| *waiting))
-            })?;
+            server.wait_for_lock(pid)?;
             other.run("commit")?;
-            Ok(attaching.join().ok().flatten())
+            Ok(attaching.ended())
         })?;
         assert_eq!(error.as_deref(), expected, "{change}");
         check_loot(&mut client, "mallory", change)?;

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, full, sql::Session};
 use std::thread;
 
@@ -166,7 +167,7 @@ fn a_cancel_ends_it() -> Result<()> {
     client.run("create table orders (id bigint); insert into orders select generate_series(1, 100000)")?;
     let cancel = client.cancel_token();
     let mut watcher = server.connect("postgres")?;
-    let pid: i32 = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     let cancelled = thread::scope(|scope| -> Result<Option<SqlState>> {
         let auditing = scope.spawn(move || {
             let again =
@@ -176,7 +177,7 @@ fn a_cancel_ends_it() -> Result<()> {
         let active = format!("select state = 'active' from pg_stat_activity where pid = {pid}");
         watcher.becomes_true(&active)?;
         cancel.cancel_query(NoTls)?;
-        Ok(auditing.join().ok().flatten())
+        Ok(auditing.ended())
     })?;
     assert_eq!(cancelled, Some(SqlState::QUERY_CANCELED));
     Ok(())
@@ -334,7 +335,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         let mut other = server.connect("postgres")?;
         other.run(&format!("begin; lock table s.orders; {change}"))?;
         let mut reader = server.connect_as("reader", "")?;
-        let pid: i32 = reader.one("select pg_backend_pid()")?;
+        let pid = reader.process()?;
         let error = thread::scope(|scope| -> Result<Option<String>> {
             let auditing = scope.spawn(move || {
                 let audited =
@@ -346,7 +347,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
             );
             client.becomes_true(&waiting)?;
             other.run("commit")?;
-            Ok(auditing.join().ok().flatten())
+            Ok(auditing.ended())
         })?;
         assert_eq!(error.as_deref(), expected, "{change}");
         client.run("drop schema s cascade; drop role reader")?;

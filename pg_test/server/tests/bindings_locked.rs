@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -217,7 +218,7 @@ fn vacuum_full_changes_no_answer(server: &mut Server) -> Result<()> {
         });
         let results: Vec<_> = inserters.into_iter().map(thread::ScopedJoinHandle::join).collect();
         is_over.store(true, Ordering::Relaxed);
-        vacuum.join().ok().context("the vacuum panicked")??;
+        vacuum.ended()?;
         results.into_iter().try_for_each(|result| result.ok().context("an inserter panicked")?)
     })
 }

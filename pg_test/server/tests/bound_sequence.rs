@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, Shutdown, cases, full, ids, sql, sql::Session};
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,7 +19,7 @@ fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<
         let sessions: Vec<_> = (0..8).map(|session| scope.spawn(move || take(session))).collect();
         let mut all = Vec::new();
         for session in sessions {
-            all.extend(session.join().map_err(|_| anyhow::anyhow!("a session panicked"))??);
+            all.extend(session.ended()?);
         }
         Ok(all)
     })

@@ -7,11 +7,11 @@
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::citus::{Citus, well};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, full, ids, registry, wait};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, sleep};
@@ -207,8 +207,7 @@ fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Resul
         let sessions: Vec<_> = (0..SESSIONS).map(|number| scope.spawn(move || load.insert(number))).collect();
         let rounds = happen(&mut cluster, load);
         load.ended.store(true, Ordering::Relaxed);
-        let done =
-            sessions.into_iter().map(|session| session.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let done = sessions.into_iter().map(Ends::ended);
         (rounds, done.collect::<Vec<_>>())
     });
     let rounds = rounds?;

@@ -5,7 +5,8 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{Citus, SetUp, USE_CITUS, problems, well};
-use snowflake_ids_server_tests::{cases, sql, sql::Session};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
 /// A session, two roles on both nodes, and a distributed table of one of them with a series that is its own.
@@ -114,20 +115,14 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citu
 }
 
 /// Runs a statement in a session of its own, and comes back when it waits for a lock.
-fn waits(
-    mut client: Client,
-    looker: &mut Client,
-    statement: &'static str,
-) -> Result<thread::JoinHandle<Client>> {
-    let session: i32 = client.one("select pg_backend_pid()")?;
+fn waits(server: &Server, mut client: Client, statement: &'static str) -> Result<thread::JoinHandle<Client>> {
+    let session = client.process()?;
     let running = thread::spawn(move || {
         // A number that a former table would have given may fail.
         drop(client.simple_query(statement));
         client
     });
-    looker.becomes_true(&format!(
-        "select exists (select from pg_locks where pid = {session} and not granted)"
-    ))?;
+    server.wait_for_lock(session)?;
     Ok(running)
 }
 
@@ -136,15 +131,12 @@ fn nobody_begins_anew_while_a_series_is_distributed(cluster: &mut Citus) -> Resu
     let mut client = session(cluster)?;
     let mut waiting = cluster.coordinator.connect("postgres")?;
     ensure!((next(&mut client, 7)?, next(&mut waiting, 7)?) == (1, 2));
-    let mut looker = cluster.session()?;
     let mut blocker = cluster.session()?;
     blocker.run("begin; lock table invoice")?;
-    let distributes = waits(client, &mut looker, DISTRIBUTE)?;
-    let waits = waits(waiting, &mut looker, "select series_nextval('invoices', 7)")?;
+    let distributes = waits(&cluster.coordinator, client, DISTRIBUTE)?;
+    let waits = waits(&cluster.coordinator, waiting, "select series_nextval('invoices', 7)")?;
     blocker.run("commit")?;
-    let joined =
-        |thread: thread::JoinHandle<Client>| thread.join().map_err(|_| anyhow::anyhow!("a session panicked"));
-    let (mut client, mut waiting) = (joined(distributes)?, joined(waits)?);
+    let (mut client, mut waiting) = (distributes.ended(), waits.ended());
     let scope = "select scope from snowflake_ids.series where name = 'invoices'";
     ensure!(client.one::<String>(scope)? == "shard");
     let (first, second) = (next(&mut client, 7)?, next(&mut waiting, 7)?);

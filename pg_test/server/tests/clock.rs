@@ -3,6 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, NEXT, next, now, seconds, status};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session};
 use std::thread;
@@ -102,7 +103,7 @@ fn timeout_cancel_and_shutdown_end_the_wait() -> Result<()> {
 
     assert_eq!(client.error_within("300ms", NEXT)?.code(), &SqlState::QUERY_CANCELED);
 
-    let pid: i32 = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     let mut other = server.connect("postgres")?;
     let waiting = thread::spawn(move || (client.error(NEXT), client));
     let active = format!(
@@ -110,13 +111,13 @@ fn timeout_cancel_and_shutdown_end_the_wait() -> Result<()> {
     );
     other.becomes_true(&active)?;
     assert!(other.one::<bool>(&format!("select pg_cancel_backend({pid})"))?);
-    let (error, mut client) = waiting.join().unwrap();
+    let (error, mut client) = waiting.ended();
     assert_eq!(error?.code(), &SqlState::QUERY_CANCELED);
 
     let waiting = thread::spawn(move || client.simple_query(NEXT).map(drop));
     other.becomes_true(&active)?;
     server.stop(Shutdown::Fast)?;
-    assert!(waiting.join().unwrap().is_err(), "the waiting call was ended");
+    assert!(waiting.ended().is_err(), "the waiting call was ended");
     Ok(())
 }
 

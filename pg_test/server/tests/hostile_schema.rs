@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{cases, server::Server, sql, sql::Session};
 use std::thread;
 
@@ -153,7 +154,7 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
         // It knows what it uses.
         waiter.run(&format!("{call}; {call}"))?;
-        let pid: i32 = waiter.one("select pg_backend_pid()")?;
+        let pid = waiter.process()?;
         holder.run(&format!(
             "create table own.series_bigint as table snowflake_ids.series_bigint;
              create table own.generator as table snowflake_ids.generator;
@@ -161,12 +162,9 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &
         ))?;
         let error = thread::scope(|scope| -> Result<_> {
             let waiting = scope.spawn(|| waiter.batch_execute(call).err());
-            let is_waiting = format!(
-                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-            );
-            server.session()?.becomes_true(&is_waiting)?;
+            server.wait_for_lock(pid)?;
             holder.run("commit")?;
-            waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
+            Ok(waiting.ended())
         })?;
         let error = error.with_context(|| format!("{call}: it has used what is not the extension's"))?;
         assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{call}: {error:?}");

@@ -3,9 +3,10 @@
 //!
 //! `MAINTENANCE_SECONDS=3600` runs it for an hour.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, sql::Session};
 use std::env;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -175,7 +176,7 @@ fn dump_with_waiter(server: &Server, table: &str) -> Result<()> {
         let dump = scope.spawn(|| server.dump().map(drop));
         let mut waiter = server.connect("postgres")?;
         waiter.run(&format!("vacuum full {table}"))?;
-        dump.join().map_err(|_| anyhow!("pg_dump panicked"))?
+        dump.ended()
     })
 }
 
@@ -200,7 +201,7 @@ fn a_night_of_maintenance_changes_no_answer() -> Result<()> {
         let maintained = maintain(&server, until, Duration::from_millis(held));
         ends.store(true, Relaxed);
         for user in users {
-            user.join().map_err(|_| anyhow!("a user panicked"))??;
+            user.ended()?;
         }
         maintained.map(drop)
     })?;

@@ -33,7 +33,7 @@ fn a_call_for_many_ids_can_be_cancelled(server: &mut Server) -> Result<()> {
 
 fn ids_that_were_handed_on_take_no_memory(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
-    let pid: i32 = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     for call in CALLS {
         let mut count = |ids: u32| -> Result<u64> {
             let call = call.replace('$', &ids.to_string());

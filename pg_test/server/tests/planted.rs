@@ -1,9 +1,10 @@
 //! A role that may do no more than create objects in a database drops the extension in the middle of a statement, and plants tables,
 //! functions and views of its own under the extension's names. What the library reads and runs is the extension's, or nothing.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
@@ -283,18 +284,15 @@ fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
 fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, call: &str) -> Result<()> {
     tenant.run(STUBS)?;
     waiter.run(&format!("select {}", DEFINED[0]))?;
-    let pid: i32 = waiter.one("select pg_backend_pid()")?;
+    let pid = waiter.process()?;
     tenant.run("select pg_advisory_lock(1)")?;
     let statement = format!("select pg_advisory_lock(1), {call}");
     let error = thread::scope(|scope| -> Result<_> {
         let waiting = scope.spawn(|| waiter.error(&statement));
-        let is_waiting = format!(
-            "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-        );
-        server.connect("postgres")?.becomes_true(&is_waiting)?;
+        server.wait_for_lock(pid)?;
         tenant.run(TRAPS)?;
         tenant.run("select pg_advisory_unlock(1)")?;
-        waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+        waiting.ended()
     })?;
     ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
     Ok(())
@@ -321,16 +319,13 @@ fn views_that_a_superuser_meets(server: &mut Server) -> Result<()> {
         server.renew()?;
         let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
-        let pid: i32 = superuser.one("select pg_backend_pid()")?;
+        let pid = superuser.process()?;
         tenant.run(&format!("begin; {VIEWS}"))?;
         let error = thread::scope(|scope| -> Result<_> {
             let waiting = scope.spawn(|| superuser.error(call));
-            let is_waiting = format!(
-                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-            );
-            server.connect("postgres")?.becomes_true(&is_waiting)?;
+            server.wait_for_lock(pid)?;
             tenant.run("commit")?;
-            waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+            waiting.ended()
         })?;
         assert_eq!(error.code(), sql::NOT_IN_STATE, "{call}: {error:?}");
     }

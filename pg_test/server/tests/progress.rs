@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread::{self, JoinHandle};
 
@@ -40,7 +41,7 @@ const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_
 /// A statement in a session of its own, its process, and what comes of it.
 fn begin(server: &Server, statement: &str) -> Result<(i32, JoinHandle<Result<(), postgres::Error>>)> {
     let mut client = server.connect("postgres")?;
-    let pid = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     let statement = statement.to_owned();
     Ok((pid, thread::spawn(move || client.batch_execute(&statement))))
 }
@@ -60,7 +61,7 @@ fn ensure_gone(client: &mut Client) -> Result<()> {
 }
 
 fn code(ended: JoinHandle<Result<(), postgres::Error>>) -> Result<SqlState> {
-    let error = ended.join().ok().context("the session panicked")?.err().context("no error")?;
+    let error = ended.ended().err().context("no error")?;
     Ok(error.code().cloned().unwrap_or(SqlState::ADMIN_SHUTDOWN))
 }
 
@@ -75,7 +76,7 @@ fn an_audit_is_seen_until_its_end(server: &mut Server) -> Result<()> {
     let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
     client.run("select pg_advisory_unlock(1)")?;
-    audit.join().ok().context("the session panicked")??;
+    audit.ended()?;
     ensure_gone(&mut client)
 }
 
@@ -98,7 +99,7 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> R
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
     ensure!(!audit.is_finished(), "its transaction goes on");
     client.run("select pg_advisory_unlock(2)")?;
-    audit.join().ok().context("the session panicked")??;
+    audit.ended()?;
 
     // The table that is read fails.
     let failing = begin(server, &format!("set statement_timeout = 0; {AUDIT}"))?;
@@ -145,7 +146,7 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server)
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
     ensure!(!attaching.is_finished(), "its transaction goes on");
     client.run("select pg_advisory_unlock(2)")?;
-    attaching.join().ok().context("the session panicked")??;
+    attaching.ended()?;
 
     // Once it has ended, its transaction may go on.
     holder.run("commit")?;
@@ -174,7 +175,7 @@ fn attach_tells_how_many_partitions_it_has_searched(server: &mut Server) -> Resu
              and tables_done = 3 and tables_total = 4",
     )?;
     client.run("select pg_advisory_unlock(1)")?;
-    attaching.join().ok().context("the session panicked")??;
+    attaching.ended()?;
     ensure_gone(&mut client)
 }
 
@@ -192,7 +193,7 @@ fn of_a_call_of_another_role_it_is_told_only_that_there_is_one(server: &mut Serv
     ensure!(seen(&mut as_role("clerk")?, pid, hidden)?, "what another role does is shown");
     ensure!(seen(&mut as_role("reader")?, pid, HELD)?, "a member of pg_read_all_stats sees nothing");
     client.run("select pg_advisory_unlock(1)")?;
-    audit.join().ok().context("the session panicked")??;
+    audit.ended()?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{PASSWORD, ROLE, row};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, full, sql::Session, wait};
 use std::thread;
 
@@ -65,7 +66,7 @@ fn a_question_with_a_million_exceptions_ends(server: &mut Server) -> Result<()> 
     let question = lease("a", 1, &except, "31/0/31/1", i32::MAX.cast_unsigned());
     let asked = thread::spawn(move || ask(&mut shard, &question));
     wait::until_true("an answer, a refusal, or statement_timeout", || Ok(asked.is_finished()))?;
-    let refusal = asked.join().unwrap()?.err().context("it was answered")?;
+    let refusal = asked.ended()?.err().context("it was answered")?;
     assert_eq!(refusal.code(), &SqlState::INVALID_PARAMETER_VALUE, "{refusal:?}");
     Ok(())
 }

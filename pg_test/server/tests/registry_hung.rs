@@ -8,9 +8,8 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
 use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
-use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
@@ -69,7 +68,7 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Clust
     assert!(!waiting.is_finished());
 
     drop(paused);
-    let (id, mut client) = waiting.join().unwrap()?;
+    let (id, mut client) = waiting.ended()?;
     taken.push(id);
     becomes(&mut client, NAME, "up")?;
     taken.extend(take(&mut client, "t", 100)?);
@@ -84,7 +83,7 @@ fn cancel_a_call(node: &Server) -> Result<DbError> {
     let call = thread::spawn(move || client.error("select segment_nextval('t')"));
     wait_for_waiting(node, 2)?;
     cancel.cancel_query(postgres::NoTls)?;
-    call.join().unwrap_or_else(|panic| resume_unwind(panic))
+    call.ended()
 }
 
 /// With calls that wait, with the node's worker in the middle of a request.
@@ -100,7 +99,7 @@ fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> 
     let node = &mut cluster.nodes[0];
     wait_for_waiting(node, 1)?;
     node.stop(Shutdown::Fast)?;
-    assert!(waiting.join().unwrap());
+    assert!(waiting.ended());
 
     node.start_again()?;
     let mut client = node.connect("postgres")?;
@@ -129,7 +128,7 @@ fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is(cluster: &mut 
             drop(paused);
         });
         taken.extend(take(&mut client, "t", 30)?);
-        resume.join().unwrap();
+        resume.ended();
         next(&mut client, "other")?;
     }
     ids::growing(&taken)?;

@@ -1,11 +1,12 @@
 //! Many tags that are handed over at once.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, ROLE, node, row};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 
 /// More than one question or answer takes.
@@ -113,7 +114,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         let mut locked = owner.transaction()?;
         locked.batch_execute("select 1 from snowflake_ids.segment where tag = 'tag 5' for update")?;
         let mut joining = node.connect("postgres")?;
-        let pid: i32 = joining.one("select pg_backend_pid()")?;
+        let pid = joining.process()?;
         let cancel = joining.cancel_token();
         let joins = std::thread::spawn(move || joining.error(JOIN));
         wait::until_true("the hand-over to wait for the row", || Ok(waiting(&mut at_registry)? > 0))?;
@@ -122,7 +123,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         } else {
             cancel.cancel_query(postgres::NoTls)?;
         }
-        let ended = joins.join().ok().context("the session panicked")?;
+        let ended = joins.ended();
         if !killed {
             assert_eq!(ended?.code(), &SqlState::QUERY_CANCELED);
         }

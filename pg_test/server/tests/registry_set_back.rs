@@ -1,11 +1,12 @@
 //! What is handed over to a registry that is behind what the node received of it: nothing. Raised to what one node knows, it
 //! would be taken by all for what it was.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use postgres::Client;
 use postgres::error::DbError;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, ROLE, received, row, strangers};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, take};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 
 /// All that a registry says of its tags.
@@ -258,7 +259,7 @@ fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> 
     }
     locked.rollback()?;
     for joins in joining {
-        joins.join().map_err(|_| anyhow!("the session that joins"))??;
+        joins.ended()?;
     }
     Ok(())
 }
@@ -278,7 +279,7 @@ fn a_row_that_is_set_back_meanwhile_is_not_raised() -> Result<()> {
         let mut registry = cluster.registry.connect("postgres")?;
         waits(&mut registry, 1)?;
         changed.commit()?;
-        let error = joins.join().map_err(|_| anyhow!("the session that joins"))??;
+        let error = joins.ended()?;
         assert!(error.message().contains("segment tag \"t\" there is not fit"), "{change}: {error:?}");
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! What changes a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
 //! server.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, received, refused_with, row, wait_at_most};
 use snowflake_ids_server_tests::segments::{create, next, take, take_until_refused};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, ids, sql::Session, wait};
 use std::thread;
 use std::time::Duration;
@@ -188,7 +189,7 @@ fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) 
 
 /// A statement of a session that waits for a lock until another session commits.
 fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Option<SqlState>> {
-    let pid: i32 = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     thread::scope(|scope| {
         let waiter = scope.spawn(move || client.batch_execute(statement));
         let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
@@ -197,7 +198,7 @@ fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Opti
         });
         by.run("commit")?;
         found?;
-        let done = waiter.join().map_err(|_| anyhow!("{statement} panicked"))?;
+        let done = waiter.ended();
         Ok(done.err().and_then(|error| error.code().cloned()))
     })
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, sql::Session, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -91,6 +92,6 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     let waiting = thread::spawn(move || next(&mut client, "t"));
     dropper.becomes_true("select count(*) > 0 from pg_locks where not granted")?;
     dropper.run("rollback")?;
-    assert_eq!(waiting.join().unwrap()?, 1, "it goes on once the transaction has ended");
+    assert_eq!(waiting.ended()?, 1, "it goes on once the transaction has ended");
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
 use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -103,7 +103,7 @@ fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<(
         client.run("insert into item select from generate_series(1, 10)")?;
     }
     tell.send(())?;
-    calls.join().unwrap()?;
+    calls.ended()?;
     assert_eq!(client.one::<i64>("select count(*) from item")?, 2_000);
     Ok(())
 }
@@ -133,7 +133,7 @@ fn calls_that_wait_hold_no_places_that_others_want(server: &mut Server) -> Resul
     assert!(places(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
     locker.run("rollback")?;
     for call in calls {
-        assert_eq!(call.join().unwrap()?, 1);
+        assert_eq!(call.ended()?, 1);
     }
     assert!(places(&mut client, "places_in_use")? <= i64::try_from(TAGS)?);
     Ok(())

@@ -4,6 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, ids};
 use std::thread;
@@ -69,7 +70,7 @@ fn by_a_change_that_is_committed_while_a_call_waits(server: &mut Server) -> Resu
     wait_for_waiting(server, 1)?;
     assert!(!waiting.is_finished(), "the call did not wait for the lock");
     locker.run("commit")?;
-    let (id, mut client) = waiting.join().unwrap();
+    let (id, mut client) = waiting.ended();
     taken.push(id?);
     check_free_again(&mut client, taken)
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
 
@@ -65,8 +65,8 @@ fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
     let waiting = thread::spawn(move || next(&mut client, "t"));
     wait_for_waiting(&server, 1)?;
     cancel.cancel_query(postgres::NoTls)?;
-    assert_eq!(holder.join().unwrap()?.code(), &SqlState::QUERY_CANCELED);
-    assert_eq!(waiting.join().unwrap().context("the call that waited")?, 1);
+    assert_eq!(holder.ended()?.code(), &SqlState::QUERY_CANCELED);
+    assert_eq!(waiting.ended().context("the call that waited")?, 1);
     Ok(())
 }
 

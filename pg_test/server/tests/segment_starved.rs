@@ -8,6 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take_until_refused, wait_for_waiting};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::snowflakes::next as next_snowflake;
 use snowflake_ids_server_tests::{Server, sql, sql::Session, wait};
 use std::fs;
@@ -118,7 +119,7 @@ fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
     }
     drop(paused);
     for call in calls {
-        assert_eq!(call.join().unwrap()?, 1);
+        assert_eq!(call.ended()?, 1);
     }
     Ok(())
 }
@@ -172,7 +173,7 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
             sound.run(&end)?;
             Ok(rename.is_finished())
         })?;
-        lockers.push(rename.join().unwrap()?);
+        lockers.push(rename.ended()?);
     }
     let waiting = "select count(*) = 2 from pg_locks where locktype = 'object' and not granted";
     sound.becomes_true(waiting)?;

@@ -5,7 +5,7 @@ use postgres::error::SqlState;
 use postgres::{CancelToken, Client, NoTls};
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
 use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
@@ -102,7 +102,7 @@ fn waiting(server: &Server) -> Result<Waiting> {
     for number in 0..TRIALS {
         let mut client = creating(server)?;
         waiting.cancel.push(client.cancel_token());
-        waiting.pids.push(client.one("select pg_backend_pid()")?);
+        waiting.pids.push(client.process()?);
         waiting.calls.push(thread::spawn(move || {
             let call = format!("select segment_nextval('new {number}')");
             client.simple_query(&call).err().context("the call was served")
@@ -150,7 +150,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
         }
     }
     for call in waiting.calls {
-        let error = call.join().unwrap()?;
+        let error = call.ended()?;
         let ended = [SqlState::QUERY_CANCELED, SqlState::ADMIN_SHUTDOWN];
         assert!(error.is_closed() || error.code().is_some_and(|code| ended.contains(code)), "{error:?}");
     }
@@ -169,7 +169,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
 fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries(server: &mut Server) -> Result<()> {
     session(server)?;
     let mut client = server.connect("postgres")?;
-    let pid = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     let mut try_names = |first: u32, last: u32| {
         client.batch_execute(&format!(
             "do $$ begin for n in {first}..{last} loop

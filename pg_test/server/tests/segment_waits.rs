@@ -4,6 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
 use std::thread;
 
@@ -29,29 +30,28 @@ fn a_statement_s_time_out_ends_the_wait(server: &mut Server) -> Result<()> {
 
 fn a_cancel_ends_the_wait_of_one_and_not_of_another(server: &mut Server) -> Result<()> {
     let mut locker = locked(server)?;
-    let mut clients = server.sessions("postgres", 2)?;
-    let (mut other, mut client) = (clients.pop().unwrap(), clients.pop().unwrap());
+    let (mut other, mut client) = (server.connect("postgres")?, server.connect("postgres")?);
     let cancel = client.cancel_token();
     let waiting = thread::spawn(move || client.error(CALL));
     let later = thread::spawn(move || next(&mut other, "t"));
     wait_for_waiting(server, 2)?;
     cancel.cancel_query(postgres::NoTls)?;
-    let error = waiting.join().unwrap()?;
+    let error = waiting.ended()?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     assert!(!later.is_finished());
     locker.run("rollback")?;
-    assert_eq!(later.join().unwrap()?, 1);
+    assert_eq!(later.ended()?, 1);
     Ok(())
 }
 
 fn a_terminated_session_leaves_the_others_waiting_and_served(server: &mut Server) -> Result<()> {
     let mut locker = locked(server)?;
     let mut client = server.connect("postgres")?;
-    let pid: i32 = client.one("select pg_backend_pid()")?;
+    let pid = client.process()?;
     let ended = thread::spawn(move || client.simple_query(CALL).is_err());
     wait_for_waiting(server, 1)?;
     locker.execute("select pg_terminate_backend($1)", &[&pid])?;
-    assert!(ended.join().unwrap(), "the call was ended");
+    assert!(ended.ended(), "the call was ended");
     locker.run("rollback")?;
     assert_eq!(next(&mut locker, "t")?, 1);
     Ok(())
@@ -64,7 +64,7 @@ fn a_fast_shutdown_does_not_wait_for_callers_that_wait(server: &mut Server) -> R
         calls.map(|mut client| thread::spawn(move || client.simple_query(CALL).is_err())).collect();
     wait_for_waiting(server, 4)?;
     server.stop(Shutdown::Fast)?;
-    assert!(calls.into_iter().all(|call| call.join().unwrap()), "every call was ended");
+    assert!(calls.into_iter().all(Ends::ended), "every call was ended");
 
     server.start_again()?;
     assert_eq!(next(&mut server.connect("postgres")?, "t")?, 1);

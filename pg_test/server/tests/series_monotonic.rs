@@ -1,9 +1,10 @@
 //! Monotonic series: the numbers of a key grow and never come again, whatever ends the server; keys share one maximum by sections.
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::Cluster;
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, sql, sql::Session, wait};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -65,9 +66,7 @@ fn load(
             clients.iter_mut().map(|client| scope.spawn(move || run(client, keys, calls, ends))).collect();
         let outcome = done(calls);
         ends.store(true, Relaxed);
-        let all =
-            running.into_iter().map(|session| session.join().map_err(|_| anyhow!("a session panicked")));
-        let all = all.collect::<Result<_>>()?;
+        let all = running.into_iter().map(Ends::ended).collect();
         outcome.map(|()| all)
     })
 }
@@ -283,8 +282,7 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
     let builder = Server::builder().set("snowflake_ids.segment_wait_timeout", "1h");
     let server = server(builder, ", sections => 1")?;
     let mut locker = server.locker("postgres", "chat section 1 of 1")?;
-    let mut clients = server.sessions("postgres", 2)?;
-    let (mut other, mut client) = (clients.pop().unwrap(), clients.pop().unwrap());
+    let (mut other, mut client) = (server.connect("postgres")?, server.connect("postgres")?);
     let cancel = client.cancel_token();
     let waiting = thread::spawn(move || (client.error("select series_nextval('chat', 1)"), client));
     let later = thread::spawn(move || next(&mut other, 1));
@@ -292,11 +290,11 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
         where query like '%series_nextval%' and pid <> pg_backend_pid() and state = 'active' and wait_event is not null";
     server.session()?.becomes_true(waiting_calls)?;
     cancel.cancel_query(postgres::NoTls)?;
-    let (error, mut client) = waiting.join().map_err(|_| anyhow!("panicked"))?;
+    let (error, mut client) = waiting.ended();
     ensure!(error?.code() == &SqlState::QUERY_CANCELED, "cancelled");
     ensure!(!later.is_finished(), "the other one waits");
     locker.run("rollback")?;
-    ensure!(later.join().map_err(|_| anyhow!("panicked"))?? == 1, "the first number");
+    ensure!(later.ended()? == 1, "the first number");
     ensure!(next(&mut client, 1)? == 2, "the second number");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! The settings and the environment that a server is started with.
 
 use crate::clock;
 use crate::folder::Folder;

@@ -45,7 +45,7 @@ impl Server {
     }
 }
 
-/// How far a cluster is set up in its database `postgres`.
+/// The stages of a cluster's setup in its database `postgres`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SetUp {
     /// The servers are nodes of one cluster.
@@ -181,7 +181,7 @@ impl Citus {
     }
 }
 
-/// What `citus_status` says is wrong, by the ids of nodes.
+/// The problems that `citus_status` shows, by the ids of nodes.
 #[track_caller]
 pub fn problems(client: &mut Client) -> Result<BTreeMap<i32, Option<String>>> {
     let rows = client.query("select node_id, problem from snowflake_ids.citus_status()", &[])?;
@@ -199,7 +199,7 @@ pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
     Ok(())
 }
 
-/// What `use_citus` says in its DETAIL of nodes that failed.
+/// The DETAIL of `use_citus` about nodes that failed.
 #[track_caller]
 pub fn failed(client: &mut Client) -> Result<String> {
     let place = Location::caller();

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What nodes call their registry, if they have one.
+/// The name of the registry on its nodes, if there is one.
 pub const NAME: &str = "central";
 /// Makes a server a node of that registry.
 pub const JOIN: &str = "select snowflake_ids.use_registry('central')";
@@ -183,7 +183,7 @@ impl Server {
         self.connect("postgres")?.run(&sessions)
     }
 
-    /// How many statements nodes have sent to this registry, if it logs all statements and each with its user.
+    /// The number of statements that nodes have sent to this registry, if it logs all statements and each with its user.
     pub fn statements_of_nodes(&self) -> usize {
         let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
         // libpq's own question to a server before 14, which does not report it.
@@ -249,7 +249,7 @@ pub fn received(client: &mut Client, tag: &str) -> Result<i64> {
     client.one(&format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
 }
 
-/// What an error tells its reader.
+/// Message, DETAIL and HINT of an error.
 pub fn said(error: &DbError) -> String {
     [Some(error.message()), error.detail(), error.hint()].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -63,7 +63,7 @@ pub use builder::Builder;
 pub use pause::Paused;
 pub use server::{Server, Shutdown};
 
-/// Whether to test for as long as it takes to trust it (`SNOWFLAKE_IDS_FULL=1`), or for a moment.
+/// True if tests are to run for as long as it takes to trust them (`SNOWFLAKE_IDS_FULL=1`), not for a moment.
 pub fn full() -> bool {
     std::env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1")
 }

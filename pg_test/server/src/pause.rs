@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What hangs until this is dropped.
+/// Processes that hang until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Paused {

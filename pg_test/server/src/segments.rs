@@ -1,4 +1,4 @@
-//! What tests of segments ask again and again.
+//! Helpers for tests of segments.
 
 use crate::server::Server;
 use crate::sql::Session;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-/// How many lines of a server's log a failing test shows.
+/// The number of lines of a server's log that a failing test shows.
 const SHOWN: usize = 200;
 
 /// The ways to stop a server, as `pg_ctl` calls them.
@@ -47,7 +47,7 @@ pub struct Server {
     pub(crate) postmaster: Option<Child>,
     port: Port,
     pub(crate) environment: Vec<(String, String)>,
-    /// Whether it shows the end of its log when it is dropped.
+    /// True if it shows the end of its log when it is dropped.
     pub(crate) tells: bool,
 }
 
@@ -116,7 +116,7 @@ impl Server {
         [&[heading.as_str()], shown].concat().join("\n")
     }
 
-    /// How many lines of its log hold these words.
+    /// The number of lines of its log with these words.
     pub fn logged(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
     }
@@ -137,7 +137,7 @@ impl Server {
         client.run("select pg_reload_conf()")?;
         wait::until_true("the server to read its files again", || {
             let again = self.connect("postgres").and_then(|mut new| new.one("select pg_conf_load_time()"));
-            // Where faults are injected, it may have no sessions for a moment.
+            // It may have no sessions for a moment, if faults are injected.
             Ok(again.is_ok_and(|again: SystemTime| again != read))
         })
     }
@@ -242,7 +242,7 @@ impl Server {
         Ok(self.config(database).connect(NoTls)?)
     }
 
-    /// What such a session is connected with.
+    /// The configuration of such a session.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Client::configure();
         config.host_path(self.socket_folder()).port(self.port()).user("postgres").dbname(database);
@@ -286,7 +286,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // What a test prints is shown only if it fails.
+        // Output of a test is shown only if it fails.
         if self.tells {
             eprintln!("{}", self.end_of_log());
         }

@@ -1,4 +1,4 @@
-//! What tests of snowflake ids ask again and again.
+//! Helpers for tests of snowflake ids.
 
 use crate::sql::Session;
 use anyhow::Result;
@@ -10,10 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The call that all is about.
 pub const NEXT: &str = "select snowflake_nextval()";
 
-/// How far the time in an id may be from the clock, in seconds, when both are asked for on a machine that is busy.
+/// The largest difference between the time in an id and the clock, in seconds, on a machine that is busy.
 pub const NEAR: std::ops::Range<f64> = -60.0..60.0;
 
-/// What a call says when the clock is too far behind.
+/// The error of a call when the clock is too far behind.
 pub const BEHIND: &str = "the clock is behind the ids already issued";
 
 /// The next id.

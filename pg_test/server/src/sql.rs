@@ -7,10 +7,10 @@ use postgres::error::{DbError, SqlState};
 use postgres::types::FromSqlOwned;
 use std::panic::Location;
 
-/// What is asked for takes a state of the server, of a registry or of an object that is not there (55000).
+/// The server, a registry or an object is not in the state that a call needs (55000).
 pub const NOT_IN_STATE: &SqlState = &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-/// What tests do in a session again and again.
+/// Short forms for a session.
 pub trait Session {
     /// Runs statements.
     fn run(&mut self, statements: &str) -> Result<()>;

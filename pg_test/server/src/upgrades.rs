@@ -42,12 +42,12 @@ const OBJECTS: &str = "
     create view told_of_sequences as select s.* from snowflake_ids.sequence_status as s;
     create function next_of_clerk() returns bigint language sql as $$ select segment_nextval('payments') $$";
 
-/// Where numbers come from.
+/// A source of numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// A statement that gives one.
     pub call: &'static str,
-    /// Whether a restart in good order leaves no gap.
+    /// True if a restart in good order leaves no gap.
     pub is_dense: bool,
 }
 
@@ -82,7 +82,7 @@ pub const SOURCES: [Source; 15] = [
 /// Another name for what one of them gives.
 pub const BOUND: &str = "select nextval('bound')";
 
-/// What was taken of each source.
+/// The numbers taken of each source.
 #[derive(Debug, Default)]
 pub struct Drawn(Vec<Vec<i64>>);
 
@@ -125,7 +125,7 @@ impl Drawn {
     }
 }
 
-/// What rows there are, that an upgrade leaves as they are: a text for each table.
+/// The rows that an upgrade leaves as they are: a text for each table.
 pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
     let tables = [
         "snowflake_ids.generator order by name",

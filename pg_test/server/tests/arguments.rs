@@ -73,7 +73,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
     })
 }
 
-/// What is at the ends of a type, or strange.
+/// Values at the ends of a type, and strange ones.
 fn extremes(of: &str) -> Result<&'static [&'static str]> {
     Ok(match of {
         "text" => &[
@@ -212,7 +212,7 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
         let Err(error) = client.simple_query(&statement) else { continue };
         let error =
             error.as_db_error().with_context(|| format!("the session is gone: {error}: {statement}"))?;
-        // What the server says itself of an oid that is no sequence, as to nextval(0).
+        // The server's own error for an oid that is no sequence, as of nextval(0).
         let is_servers_own = error.message().starts_with("could not open relation with OID ");
         if error.code().code().starts_with("XX") && !is_servers_own {
             found.push(format!("{statement}: {} {}", error.code().code(), error.message()));
@@ -222,7 +222,7 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
     Ok(found)
 }
 
-/// What calls are made with, and two roles: one may call everything, one what every role may.
+/// Objects that calls are made with, and two roles: one may call everything, one what every role may.
 fn prepare(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run(

@@ -1,4 +1,4 @@
-//! What `attach` changed `detach` changes back: `pg_dump --schema-only` writes no line that it did not write before.
+//! `detach` changes back all that `attach` changed: `pg_dump --schema-only` writes no line that it did not write before.
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;

@@ -59,7 +59,7 @@ const LOOTING: &str = "
     create domain hostile.domain as bigint check (hostile.evil_check(value));
 ";
 
-/// How a table comes with code. Each makes `hostile.t (id bigint, note text)`, with rows; what it does it does as mallory.
+/// Tables that come with code. Each makes `hostile.t (id bigint, note text)`, with rows; what it does it does as mallory.
 const ATTACKS: &[(&str, &str)] = &[
     (
         "an index on an expression",
@@ -244,7 +244,7 @@ fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights(server: &m
     Ok(())
 }
 
-/// What hangs below alice's table may be mallory's: reading hers must not run mallory's code as alice, either.
+/// A child of alice's table may be mallory's: reading hers must not run mallory's code as alice, either.
 fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     client.run(
@@ -335,7 +335,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: 
     Ok(())
 }
 
-/// What attach is made of gives no role more than it has, should it be allowed to call it.
+/// The parts of attach give no role more than it has, should it be allowed to call it.
 fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     client.run(

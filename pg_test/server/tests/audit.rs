@@ -238,7 +238,7 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     Ok(())
 }
 
-/// Where the library was not loaded at the server's start.
+/// The library was not loaded at the server's start.
 #[test]
 fn it_does_not_take_the_library() -> Result<()> {
     let server = Server::builder().without_preload().set("snowflake_ids.layout", "twitter").start()?;
@@ -294,7 +294,7 @@ fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
     Ok(())
 }
 
-/// What the caller could not become is read with the caller's rights, not with the owner's.
+/// Tables of roles that the caller could not become are read with the caller's rights.
 #[test]
 fn the_owners_rights_are_not_lent() -> Result<()> {
     let (first, mut client) = server("1")?;

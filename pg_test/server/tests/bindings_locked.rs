@@ -34,7 +34,7 @@ fn lock(server: &Server) -> Result<Client> {
     Ok(locker)
 }
 
-/// What an INSERT gives is what `lastval` and `currval` say, between uses of a plain sequence.
+/// `lastval` and `currval` give the id of an INSERT, between uses of a plain sequence.
 fn check_inserts(client: &mut Client) -> Result<()> {
     for (insert, sequence) in [("item", "items_id_seq"), ("identity", "identities_id_seq")] {
         let plain: i64 = client.one("select nextval('plain')")?;

@@ -12,7 +12,7 @@ use std::thread;
 
 const INCREMENT: i64 = 50;
 
-/// What eight sessions at once give.
+/// The results of eight sessions at once.
 fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<Vec<T>> {
     let take = &take;
     thread::scope(|scope| {
@@ -79,7 +79,7 @@ fn mix(server: &Server) -> Result<Vec<i64>> {
     })
 }
 
-/// How often the server is started again: in a full run for about a minute.
+/// The number of restarts: in a full run for about a minute.
 fn restarts() -> usize {
     if full() { 40 } else { 2 }
 }

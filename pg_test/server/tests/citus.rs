@@ -47,7 +47,7 @@ fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
     ensure!(worker.column::<String>(registry)? == ["citus_coordinator"]);
     ensure!(client.column::<String>(registry)?.is_empty(), "it is the registry itself");
     unique(cluster, "t")?;
-    // What a server holds of ids, and as whom, is not given up by the second call.
+    // The second call gives up neither ids that a server holds, nor its worker id.
     let (before, number) = (workers(cluster)?, segments::next(&mut worker, "t")?);
     let reserved: i64 = row(&mut client, "t", "max_id")?;
     client.run(USE_CITUS)?;

@@ -71,7 +71,7 @@ fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
         let expected = here[0].as_ref().is_some_and(|default| default.starts_with("segment_nextval("));
         ensure!(expected && here.iter().all(|default| *default == here[0]), "{table}: {here:?}");
         insert(cluster, table)?;
-        // What the caller had set is as it was.
+        // The caller's setting is as it was.
         let propagates: String = client.one("show citus.enable_ddl_propagation")?;
         ensure!(propagates == "on", "{propagates}");
         // The same again, and another kind.
@@ -183,7 +183,7 @@ fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -
     ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
-/// What a worker was told stays, so the tag and the coordinator's default do, too.
+/// Changes on workers stay, so the tag and the coordinator's default do, too.
 fn no_id_comes_twice_where_a_worker_fails_in_the_middle(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run("select snowflake_ids.segment_create('shared')")?;

@@ -27,7 +27,7 @@ const PER_SHARD: i64 = 70_000;
 /// A row that was acknowledged: its snowflake id, its number.
 type Row = (i64, i64);
 
-/// Where sessions go, and what came of it.
+/// The nodes that sessions use, and the outcomes.
 #[derive(Default)]
 struct Load {
     nodes: Mutex<Vec<u16>>,
@@ -46,11 +46,11 @@ fn connect(port: u16) -> Result<Client> {
     Ok(config.connect_timeout(Duration::from_secs(2)).connect(NoTls)?)
 }
 
-/// What a session did.
+/// The work of a session.
 #[derive(Default)]
 struct Done {
     rows: Vec<Row>,
-    /// How often a node was gone, or refused.
+    /// The number of times that a node was gone, or refused.
     refusals: usize,
 }
 
@@ -168,7 +168,7 @@ fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
     Ok(stored.into_keys().collect())
 }
 
-/// How far the fullest or emptiest shard is from the mean: of all rows, and of so many further ids through all nodes that
+/// The distance of the fullest or emptiest shard from the mean: of all rows, and of so many further ids through all nodes that
 /// evenness can be told.
 fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);

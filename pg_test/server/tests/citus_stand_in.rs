@@ -5,7 +5,7 @@ use postgres::Client;
 use snowflake_ids_server_tests::citus::{self, Citus, SetUp};
 use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
 
-/// What a command gave on each node: ports of workers in their order, then `success` and `result`.
+/// The results of a command on each node: ports of workers in their order, then `success` and `result`.
 fn on_workers(client: &mut Client, command: &str) -> Result<Vec<(bool, Option<String>)>> {
     let rows = client.query("select success, result from run_command_on_workers($1)", &[&command])?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::ROLE;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session};
 
-/// What is wrong with the first worker, as the coordinator's `citus_status` and then `use_citus` say it.
+/// The coordinator's `citus_status` and then `use_citus` say these words of the first worker.
 fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {
     let mut client = cluster.session()?;
     let problem = citus::problems(&mut client)?[&2].clone().context("nothing is wrong")?;

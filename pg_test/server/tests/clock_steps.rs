@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const STEPPED_BACK: &str = "the clock was stepped back";
-/// Where the clock stands, one after the other: seconds, hours, years from the true time. Five are steps back of what
+/// The settings of the clock, one after the other: seconds, hours, years from the true time. Five are steps back of what
 /// ids follow; the ten years are not followed.
 const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y", "+0", "+20m", "+0"];
 
@@ -23,13 +23,13 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
         let _ = next(&mut client);
         load.run(pause);
     }
-    // That the 20 minutes which were followed pass is not waited for.
+    // The test does not wait until the 20 minutes that were followed have passed.
     let taken = load.end();
     if let Some(other) = taken.other_than(BEHIND) {
         bail!("{other:?}");
     }
     let steps = usize::try_from(status::<i64>(&mut client, "steps_back")?)?;
-    // That the ten years end may look like one of a millisecond.
+    // The end of the ten years may look like a step of a millisecond.
     assert!((5..=6).contains(&steps), "{steps} steps back");
     let largest = seconds(&mut client, "largest_step_back")?;
     assert!(largest > 7000.0, "largest step back {largest}");

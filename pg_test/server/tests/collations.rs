@@ -100,7 +100,7 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     let no_bytes: &[u8] = b"";
     let arguments: &[&(dyn postgres::types::ToSql + Sync)] =
         if call.contains("$1") { &[&no_bytes] } else { &[] };
-    // What cannot run within a block says so, and all else is taken back.
+    // Calls that cannot run within a block say so, and all else is taken back.
     let Err(error) = client.transaction()?.query(call, arguments) else { return Ok(None) };
     let db = error.as_db_error().with_context(|| format!("{call}: {error:?}"))?;
     let about_collation = [SqlState::INDETERMINATE_COLLATION, SqlState::COLLATION_MISMATCH]

@@ -30,10 +30,10 @@ fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
 
 /// Rows of one INSERT.
 const ROWS: i64 = 64 * 49;
-/// What a cached session takes at once.
+/// The number of ids that a cached session takes at once.
 const CACHE: usize = 64;
 
-/// How a session takes its ids.
+/// Ways in which a session takes its ids.
 #[derive(Clone, Copy)]
 enum Way {
     One,

@@ -1,4 +1,4 @@
-//! What a call costs a durable server: no transaction id, no WAL, no flush.
+//! The cost of a call on a durable server: no transaction id, no WAL, no flush.
 
 use anyhow::Result;
 use postgres::Client;

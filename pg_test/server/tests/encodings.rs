@@ -33,10 +33,10 @@ const SEEDS: [&str; 10] = [
 /// A text that comes as bytes, `$1`, so that a driver has no say in it.
 const GIVEN: &str = "convert_from($1::bytea, getdatabaseencoding())";
 
-/// What an error may say at most, in bytes: it quotes a few pieces of texts.
+/// The longest error, in bytes: it quotes a few pieces of texts.
 const MOST_SAID: usize = 4_000;
 
-/// How often each function is called with garbled texts in each database.
+/// The number of calls of each function with garbled texts in each database.
 fn rounds() -> usize {
     if full() { 500 } else { 5 }
 }
@@ -70,7 +70,7 @@ fn garbled(chance: &mut Chance, letters: &[u8]) -> Vec<u8> {
 /// Calls a function, and takes back whatever it did. Gives what is wrong with its error.
 fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Option<String>> {
     let call = function.call(GIVEN);
-    // What cannot run within a block says so.
+    // Calls that cannot run within a block say so.
     let answer = client.transaction()?.query(&call, &[&text]);
     let Err(error) = answer else { return Ok(None) };
     let shown = String::from_utf8_lossy(&text[..text.len().min(300)]).into_owned();
@@ -93,7 +93,7 @@ fn database(server: &Server, encoding: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// How many bytes the longest text has.
+/// The length of the longest text, in bytes.
 const LONG: usize = 2_000_000;
 
 fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
@@ -122,7 +122,7 @@ fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// What cannot run in a block that is rolled back: questions of other servers.
+/// Questions of other servers, which cannot run in a block that is rolled back.
 fn any_question_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     for (encoding, letters) in ENCODINGS {
         let mut client = database(server, encoding)?;

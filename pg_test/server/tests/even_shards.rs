@@ -43,7 +43,7 @@ fn fill(client: &mut Client, start: &str) -> Result<()> {
     Ok(())
 }
 
-/// How many rows each shard has that has any.
+/// The number of rows of each shard that has any.
 fn rows(client: &mut Client, table: &str, shard: &str) -> Result<Vec<i64>> {
     client.column(&format!("select count(*) from {table} group by {shard} order by {shard}"))
 }

@@ -53,7 +53,7 @@ fn load(server: &Server) -> Result<Vec<(&'static str, Load)>> {
     Ok(loads)
 }
 
-/// What was taken, by layout; `ends` the sessions.
+/// Ids by layout; `ends` the sessions.
 fn by_layout(
     loads: Vec<(&'static str, Load)>,
     ends: impl Fn(Load) -> Taken,

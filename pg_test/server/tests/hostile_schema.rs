@@ -71,7 +71,7 @@ const TRAPS: &str = "
     reset role;
     reset search_path;";
 
-/// What superusers do with the extension.
+/// Statements of superusers.
 const USES: [&str; 22] = [
     "create extension snowflake_ids",
     "select snowflake_nextval()",

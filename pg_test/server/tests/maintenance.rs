@@ -58,7 +58,7 @@ fn number(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// What needs no table of the extension.
+/// Calls that need no table of the extension.
 const APART: &str = "
     create table apart (id bigint primary key default snowflake_nextval(), n serial);
     insert into apart default values;
@@ -76,7 +76,7 @@ const OF_TIMEOUTS: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUER
 /// DDL and what rewrites the server's own catalogs lock those in another order: on any server one of them may fail.
 const OF_CATALOGS: [SqlState; 1] = [SqlState::T_R_DEADLOCK_DETECTED];
 
-/// What a user does again and again until the end, in one session or in one after another.
+/// The calls of a user until the end, in one session or in one after another.
 struct User {
     what: &'static str,
     work: fn(&mut Client) -> Result<()>,

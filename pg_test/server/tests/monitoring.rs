@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `check_attention.sh` says of a server, and the status that it ends with.
+/// The exit status and the output of `check_attention.sh` for a server.
 fn check(server: &Server, database: &str) -> Result<(i32, String)> {
     let mut check = Command::new("../../monitoring/check_attention.sh");
     check.args(["--host=127.0.0.1", "--username=postgres", &format!("--port={}", server.port())]);
@@ -36,9 +36,9 @@ fn the_check_ends_with_what_needs_attention() -> Result<()> {
 /// A view, and how exporters ask it.
 struct Query {
     view: &'static str,
-    /// What stands behind its columns in the query.
+    /// The part of the query behind its columns.
     rest: &'static str,
-    /// Whether it tells the same in every database.
+    /// True if it is the same in every database.
     is_of_server: bool,
 }
 
@@ -71,7 +71,7 @@ impl Column {
 }
 
 impl Query {
-    /// What the names of its metrics begin with.
+    /// The prefix of its metrics.
     fn prefix(&self) -> String {
         self.view.replacen("metric", "snowflake_ids", 1)
     }

@@ -71,7 +71,7 @@ fn write(servers: &[Server; 2], tables: [&str; 2]) -> Result<()> {
 /// A row: snowflake id, the tag's number, the node that made it.
 type Row = (i64, i64, i32);
 
-/// What a server holds when all rows have arrived there.
+/// The rows of a server once all have arrived there.
 fn arrived(server: &Server, tables: [&str; 2]) -> Result<Vec<Row>> {
     const ALL: usize = BEFORE + 2 * SESSIONS * INSERTS * ROWS;
     let query = format!("select * from {} union select * from {} order by id, origin", tables[0], tables[1]);

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::{Server, cases, sql::Session};
 
 const CALLS: [&str; 2] = ["snowflake_nextvals($)", "segment_nextvals('t', $)"];
-/// What a million ids may leave behind, in kB: far less than they take themselves.
+/// The memory that a million ids may leave behind, in kB: far less than they take themselves.
 const FLAT: u64 = 4_000;
 
 fn session(server: &Server) -> Result<Client> {

@@ -89,7 +89,7 @@ fn all_goes_on_under_a_number() -> Result<()> {
     check(&number(), &["--link"])
 }
 
-/// What the new cluster cannot know: how far ids ran ahead of the clock. The rows say it, and a reset begins above them.
+/// The new cluster cannot know how far ids ran ahead of the clock. The rows say it, and a reset begins above them.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Result<()> {

@@ -248,7 +248,7 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
         client.run("rollback")?;
         assert_eq!(client.one::<i64>("select last_value from ran")?, 5, "{change}");
     }
-    // What cannot be seen in the plain objects: a check that planning would compute, and a path with functions of the owner's.
+    // Invisible in the plain objects: a check that planning would compute, and a path with functions of the owner's.
     owner.run(
         "alter database one set constraint_exclusion = on;
          alter table snowflake_ids.plain_segment add check (quiet(1) = 1);

@@ -90,7 +90,7 @@ fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
     Ok(())
 }
 
-/// What is planted for a call. Who owns the table of tags manages them, and needs no rights on one.
+/// Objects to be planted for a call. The owner of the table of tags manages them, and needs no rights on one.
 fn planted_for(call: &str) -> String {
     let is_of_rights = call.contains("has_segment_privilege");
     format!("{PLANTED}{}", if is_of_rights { "drop table snowflake_ids.segment" } else { "" })
@@ -146,7 +146,7 @@ fn tables_that_a_loop_meets(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// What the owner of all does to its tables, and the call that meets it.
+/// Changes by the owner of all tables, and the calls that meet them.
 const ALTERED: [(&str, &str, &str); 6] = [
     (
         "segment_privilege",
@@ -251,7 +251,7 @@ const INVOKED: [&str; 8] = [
     "snowflake_ids.series_detach('tenant.own', 'id')",
 ];
 
-/// What they name first, each as a trap.
+/// Objects that they name first, each as a trap.
 const TRAPS: &str = "
     select tenant.swap();
     create schema snowflake_ids;
@@ -305,7 +305,7 @@ const CALLED: [&str; 3] = [
     "call snowflake_ids.use_citus()",
 ];
 
-/// What they wait for, each as a trap.
+/// Objects that they wait for, each as a trap.
 const VIEWS: &str = "
     create function tenant.trap() returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
     drop extension snowflake_ids cascade;

@@ -145,7 +145,7 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
          end $$;
          create sequence numbers",
     )?;
-    // What is planned is read while no sequence is bound, and while one is.
+    // Plans are read while no sequence is bound, and while one is.
     for bound in [false, true] {
         if bound {
             client.run("select snowflake_ids.bind_sequence('numbers')")?;

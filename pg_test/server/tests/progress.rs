@@ -1,4 +1,4 @@
-//! What others see of a long call while it is held up, and that it is seen no more when it has ended, however that is.
+//! A long call as others see it while it is held up, and that it is seen no more when it has ended, however that is.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;

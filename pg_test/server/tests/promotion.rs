@@ -184,7 +184,7 @@ fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// What an asynchronous standby never saw of a tag is skipped.
+/// Ids of a tag that an asynchronous standby never saw are skipped.
 #[test]
 fn segments_skip_what_a_cut_off_standby_has_not_seen() -> Result<()> {
     let primary = auto().start()?;

@@ -65,7 +65,7 @@ fn compare(name: &str, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the extension has in the schemas that users call.
+/// The extension's functions in the schemas that users call.
 const MEMBERS: &str =
     "pg_depend as d join pg_extension as e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
     and d.deptype = 'e' and e.extname = 'snowflake_ids'";

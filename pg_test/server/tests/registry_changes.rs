@@ -1,4 +1,4 @@
-//! What happens to a tag at the registry while nodes use it: its own sessions, changes, rollbacks, its end.
+//! Events of a tag at the registry while nodes use it: its own sessions, changes, rollbacks, its end.
 
 use anyhow::Result;
 use postgres::Client;
@@ -91,7 +91,7 @@ fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such(cluster: &m
     Ok(())
 }
 
-/// What the role, the database and the server say does not weaken a reservation, nor keep nodes from their ids.
+/// Settings of the role, the database and the server neither weaken a reservation nor keep nodes from their ids.
 fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, _) = pair(cluster, "step => 10, max_step => 10")?;
     registry.run(
@@ -119,7 +119,7 @@ fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
     taken.unique()
 }
 
-/// Whatever letters a tag has and however the node's database writes them.
+/// A tag may have any letters, and the node's database any encoding.
 fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     let tags = ["Größe \"1\" \\ '' {}", &"é".repeat(64), "x\ty"];
     let node = &cluster.nodes[0];
@@ -189,7 +189,7 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     // The same where one row alone is locked, which is seen only when there is an answer: no more than some, once a second.
-    // What was reserved before the lock is thrown away, or used up: a worker may be at it.
+    // Ids reserved before the lock are thrown away, or used up: a worker may be at it.
     changer.run("begin; select 1 from snowflake_ids.received for update")?;
     client.run("select snowflake_ids.segment_discard('t')")?;
     let (before, began) = (registry.one::<i64>(max_id)?, Instant::now());

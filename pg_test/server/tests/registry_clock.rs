@@ -57,7 +57,7 @@ fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
     Ok(())
 }
 
-/// How far the next id is from the true time, in seconds.
+/// The difference between the next id and the true time, in seconds.
 fn off(client: &mut Client, taken: &mut Vec<i64>) -> Result<f64> {
     let id = snowflakes::next(client)?;
     taken.push(id);

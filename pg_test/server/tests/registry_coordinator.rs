@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
 const JOIN: &str = "select snowflake_ids.use_registry('citus_coordinator')";
-/// Where nothing listens.
+/// A port on which nothing listens.
 const NOWHERE: u16 = 1;
 
 /// The tables of Citus on a server of this group, before it has the extension.
@@ -75,7 +75,7 @@ fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
     Ok(())
 }
 
-/// What is prepared is committed by a session that does not move the worker id.
+/// The session that commits a prepared transaction does not move the worker id.
 #[test]
 fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() -> Result<()> {
     let (coordinator, node) =
@@ -162,7 +162,7 @@ fn a_worker_connects_as_citus_does() -> Result<()> {
     )?;
     client.run(JOIN)?;
     wait_for_id(&mut client)?;
-    // What is said of all connections counts, too, and what is said of the role goes before it.
+    // Options of all connections count, too, after those of the role.
     client.run("set citus.node_conninfo = 'password=none sslmode=nonsense'")?;
     let error = client.error(JOIN)?;
     ensure!(error.message().contains("sslmode"), "{error:?}");

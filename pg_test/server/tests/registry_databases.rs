@@ -78,7 +78,7 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
     Ok(())
 }
 
-/// What Citus has in the catalog of a worker, which belongs to a group of its own.
+/// Citus' catalog on a worker, which belongs to a group of its own.
 const CITUS_WORKER: &str = "set allow_system_table_mods = on;
     create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
     insert into pg_catalog.pg_dist_local_group values (1);

@@ -22,7 +22,7 @@ fn small_segments(cluster: &Cluster) -> Result<Client> {
     Ok(client)
 }
 
-/// How long the node waits for its next attempt, in seconds.
+/// The node's pause before its next attempt, in seconds.
 fn backoff(client: &mut Client) -> Result<f64> {
     registry_status(client, NAME, "coalesce(extract(epoch from retry_at - last_failure), 0)::float8")
 }

@@ -104,7 +104,7 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// What two segments of a node may hold is skipped, once a promotion.
+/// As many ids as two segments of a node may hold are skipped, once a promotion.
 #[test]
 fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 2)?;
@@ -132,7 +132,7 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     ids::unique(taken)
 }
 
-/// What a node received and the standby has not is no reason to refuse it where it is passed over; beyond that it is.
+/// A node is not refused for ids that the standby has not, as far as those are skipped; beyond that it is.
 #[test]
 fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 1)?;

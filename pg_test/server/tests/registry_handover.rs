@@ -49,7 +49,7 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
     Ok(())
 }
 
-/// What the registry itself reserved before is not given back below them: a worker gives back only what the row's version is
+/// Ids that the registry itself reserved before are not given back below them: a worker gives back only what the row's version is
 /// of.
 fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over(
     cluster: &mut Cluster,
@@ -110,14 +110,14 @@ fn a_rollback_leaves_all_as_it_was(cluster: &mut Cluster) -> Result<()> {
     ids::growing(&taken)
 }
 
-/// What a transaction that joins takes before its end is as good as any other id.
+/// Ids that a joining transaction takes before its end are as good as any other.
 fn ids_taken_by_the_transaction_that_joins_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
     let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
         for end in ["rollback", "commit"] {
-            // What comes after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
+            // Calls after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
             client.run("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
             client.run(call)?;
             match take(&mut client, "t", 33) {

@@ -175,7 +175,7 @@ fn whatever_is_asked_the_tables_are_what_was_answered(server: &mut Server) -> Re
     Ok(())
 }
 
-/// What was reserved is the row's, and what was leased, too. A question may ask for a tag more than once: then the row has
+/// Reservations and leases are in the tables. A question may ask for a tag more than once: then the row has
 /// what came last, and each of the others is below it.
 fn check_answer(client: &mut Client, told: &str) -> Result<()> {
     let wrong: i64 = client

@@ -35,7 +35,7 @@ fn refused(client: &mut Client, servers: &str, name: &str) -> Result<DbError> {
     Ok(error)
 }
 
-/// What makes an extension say that it is an older one, whatever the form of its answers.
+/// Makes an extension say that it is an older one, in any form of its answers.
 const OLDER: &str = "
     alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
     alter function snowflake_ids.registry_serve(text) rename to now;
@@ -136,7 +136,7 @@ fn names_that_are_none_and_users_that_may_not_are_refused(cluster: &mut Cluster)
     Ok(())
 }
 
-/// What listens there never says a word.
+/// The listener never says a word.
 fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
     let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     let listener = TcpListener::bind("127.0.0.1:0")?;

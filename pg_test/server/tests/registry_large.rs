@@ -27,7 +27,7 @@ fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
     Ok((registry, node, client))
 }
 
-/// How many rows of the table of tags were looked at one after the other, when this many changes of it are known.
+/// The number of rows of the table of tags that sequential scans read, once this many changes of it are known.
 fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
     let mut client = server.connect("postgres")?;
     wait::until(TIMEOUT, "the counts of sessions that have ended", || {
@@ -39,9 +39,9 @@ fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
     })
 }
 
-/// What waits in the registry for a lock, for nodes.
+/// The number of nodes' requests that wait for a lock in the registry.
 fn waiting(registry: &mut Client) -> Result<i64> {
-    // What a session waits for in pg_stat_activity is nothing for a moment whenever it looks around.
+    // The wait event in pg_stat_activity is null for a moment whenever a session looks around.
     let locks = "pg_locks join pg_stat_activity using (pid) where not granted";
     registry.one(&format!("select count(*) from {locks} and usename = '{ROLE}'"))
 }
@@ -56,7 +56,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     assert_eq!(at_registry.one::<i64>(highest)?, before);
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.received")?, TAGS);
     let mut taken = vec![next(&mut client, "tag 9")?];
-    // What was received of another registry is handed over like the rest, and each raises what there is.
+    // Ids received of another registry are handed over like the rest, and each raises what there is.
     at_registry.run("update snowflake_ids.segment set max_id = 0")?;
     let refused = client.error(JOIN)?;
     assert!(

@@ -82,7 +82,7 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     let node = cluster::node().set("snowflake_ids.registry_timeout", "3s");
     let mut cluster = Cluster::of(auto(), &node.set("snowflake_ids.worker_id_policy", "disposable"), 1)?;
     let paused = cluster.registry.pause()?;
-    // What it had leased before is not used again.
+    // Its former worker id is not used again.
     cluster.nodes[0].restart()?;
     let mut client = cluster.session()?;
     let error = client.error_within("300ms", NEXT)?;
@@ -99,7 +99,7 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
 /// A registry may lease for a shorter time than it is asked for. It does so however often it is asked.
 #[test]
 fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> Result<()> {
-    /// How long the registry leases for: a renewal is due in a quarter of that.
+    /// The duration of the registry's leases: a renewal is due in a quarter of that.
     const GRANTED: &str = "10 min";
     let cluster = Cluster::start(1)?;
     let mut client = cluster.session()?;

@@ -22,7 +22,7 @@ fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// What is told of a tag that is not dated, as if it were one of today that begins anew; and as it is, from the beginning.
+/// Answers about a tag that is not dated, as if it were one of today that begins anew; and as it is, from the beginning.
 const REDATED: &str = r#"regexp_replace(case mood when 'dated' then
     replace(replace(told, '"day":0,"until":"9223372036854775807"',
             format('"day":%s,"until":"%sT00:00:00Z"', current_date - date '1970-01-01', current_date + 1)),

@@ -61,7 +61,7 @@ fn a_registry_put_back_from_an_old_copy_is_noticed_and_repeats_nothing() -> Resu
     ids::unique(taken)
 }
 
-/// What is noticed does not depend on what the node has in memory.
+/// The check does not depend on the node's memory.
 #[test]
 fn a_node_that_restarts_meanwhile_notices_too() -> Result<()> {
     let (mut cluster, mut clients) = two_nodes()?;
@@ -206,7 +206,7 @@ fn worker(client: &mut Client) -> Result<i32> {
     client.one("select worker_id from snowflake_ids.status")
 }
 
-/// What is wrong with one tag is told to sessions that wait for another of the same registry.
+/// The problem of one tag is told to sessions that wait for another of the same registry.
 #[test]
 fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     let cluster = Cluster::start(1)?;

@@ -1,4 +1,4 @@
-//! How nodes reach a registry, and what they can do there: reserve, and nothing else.
+//! Nodes reach a registry, and can reserve there, and nothing else.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -72,7 +72,7 @@ fn users_are_not_told_where_the_registry_is(cluster: &mut Cluster) -> Result<()>
     becomes(&mut client, NAME, "failing")?;
     let all_told = |client: &mut postgres::Client| -> Result<String> {
         let error = client.error("select segment_nextval('t')")?;
-        // What attaching a column asks the registry for.
+        // The registry's answer when a column is attached.
         let seed = client.error("select snowflake_ids_internal.registry_seed('t', 5)")?;
         let status: String = registry_status(client, NAME, "coalesce(error, '')")?;
         Ok(format!("{}\n{}\n{status}", said(&error), said(&seed)))

@@ -1,4 +1,4 @@
-//! What is handed over to a registry that is behind what the node received of it: nothing. Raised to what one node knows, it
+//! Nothing is handed over to a registry that is behind the ids that the node received of it. Raised to what one node knows, it
 //! would be taken by all for what it was.
 
 use anyhow::{Context, Result};
@@ -59,7 +59,7 @@ fn raise(registry: &Server, tag: &str, highest: i64) -> Result<()> {
     registry.connect("postgres")?.run(&raise)
 }
 
-/// Whoever received more than the other one, it is refused until the tag is raised above both; also where it has left the
+/// A node is refused until the tag is raised above both, whichever of them received more; also where it has left the
 /// registry meanwhile.
 #[test]
 fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
@@ -98,7 +98,7 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
     ids::unique(taken)
 }
 
-/// What was handed over was noted as received: a tag that is lost again is not made again.
+/// Ids handed over were recorded as received: a tag that is lost again is not made again.
 #[test]
 fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     let (mut registry, _node, mut client) = strangers()?;
@@ -159,7 +159,7 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
     )?;
     let default = "select count(*) from pg_attrdef where adrelid = 'c'::regclass";
     assert_eq!(client.one::<i64>(default)?, 0);
-    // What is wrong with one tag is no matter to another one.
+    // A problem of one tag is no matter to another one.
     client.run("create table d (id bigint); insert into d values (7)")?;
     client.run("select snowflake_ids.attach('d', 'id', 'segment', 'other')")?;
     raise(&cluster.registry, "t", received(&mut client, "t")?)?;
@@ -217,7 +217,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     Ok(())
 }
 
-/// What another registry gave, as the predecessor of this one, says nothing of this one: it is raised to that.
+/// Ids of another registry, as the predecessor of this one, say nothing of this one: it is raised to that.
 #[test]
 fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     let cluster = Cluster::start(1)?;

@@ -67,7 +67,7 @@ impl Several {
     }
 }
 
-/// How many of the ids are of either registry.
+/// The number of ids of each registry.
 fn shares(ids: &[i64]) -> [usize; 2] {
     let odd = ids.iter().filter(|id| **id % 2 == 1).count();
     [ids.len() - odd, odd]
@@ -203,7 +203,7 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
     client.run(JOIN)?;
     client.run("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
-    // Which of them is asked next depends on how soon each answers: so each is alone for a while.
+    // The quicker one is asked next: so each is alone for a while.
     for (number, what) in ["ids of the first", "ids of the second"].into_iter().enumerate() {
         let _paused = several.registries[1 - number].pause()?;
         wait::until_true(what, || {

@@ -1,4 +1,4 @@
-//! What changes a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
+//! Changes of a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
 //! server.
 
 use anyhow::Result;
@@ -71,7 +71,7 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it(
     ids::unique(first)
 }
 
-/// What another server holds is its own until an operator says so there.
+/// Ids that another server holds are its own until an operator says so there.
 fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
@@ -169,7 +169,7 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) ->
     Ok(())
 }
 
-/// What is left over at a stop lies below what was received, which a column may have that is attached before it is taken up.
+/// Saved ranges lie below the highest received id, which a column may have that is attached before they are used.
 fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "step => 1000")?;
@@ -203,7 +203,7 @@ fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Opti
     })
 }
 
-/// Where registries come into use or are given up while a column is attached, neither they nor the row here would be raised.
+/// Neither a registry nor the row here would be raised, if registries came into use or were given up while a column is attached.
 fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;

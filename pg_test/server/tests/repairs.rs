@@ -1,4 +1,4 @@
-//! What an operator calls to repair something, on a node whose registry answers, hangs or is away: it ends in what its page says, or
+//! Calls that repair something, on a node whose registry answers, hangs or is away: each ends as its page says, or
 //! changes nothing.
 
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::segments::next;
 use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql, sql::Session};
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy)]
 enum Outcome {
     Done,
@@ -98,7 +98,7 @@ fn on_a_node_whose_registry_is_away(cluster: &mut Cluster) -> Result<()> {
     cluster.registry.start_again()
 }
 
-/// What a server does that keeps its own leases needs nobody.
+/// A server that keeps its own leases needs nobody.
 #[test]
 fn on_a_server_that_is_its_own_registry() -> Result<()> {
     let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;

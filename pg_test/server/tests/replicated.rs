@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::row;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
-/// What the subscriber runs for each row that arrives: the text in it.
+/// The subscriber runs the text of each row that arrives.
 const ON_ARRIVAL: &str = "
     create function obey() returns trigger language plpgsql as $$
     begin
@@ -95,7 +95,7 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     assert_eq!(subscriber.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
     assert_eq!(next(&mut subscriber, "created")?, 77);
     assert_eq!(subscriber.one::<i64>("insert into items default values returning id")?, 5001);
-    // What the publisher does to its own tags, before and while it is subscribed to, is its own.
+    // Changes of the publisher's own tags, before and while it is subscribed to, stay there.
     publisher.run(
         "select snowflake_ids.bind_sequence('sent');
          select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
@@ -107,7 +107,7 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     let strangers = "select count(*) from snowflake_ids.segment where tag in ('theirs', 'later', 'dropped')";
     assert_eq!(subscriber.one::<i64>(strangers)?, 0);
     assert!(next(&mut subscriber, "dropped").is_err());
-    // Which sequences are bound, too: by their numbers they are others here.
+    // Nor are its bound sequences bound here: their OIDs are those of others.
     let bound =
         "select count(*) from snowflake_ids.sequence_binding where tag is distinct from 'public.items'";
     assert_eq!(subscriber.one::<i64>(bound)?, 0);

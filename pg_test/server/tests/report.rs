@@ -1,4 +1,4 @@
-//! What is told of a server as a whole, in all states that one can be in: what needs attention, the report, and the page.
+//! Attention, report and page of a server, in all states that one can be in.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -15,7 +15,7 @@ fn page(client: &mut Client) -> Result<String> {
     Ok(page)
 }
 
-/// What needs attention: severity, subject and problem of each, the worst first.
+/// The rows of `attention`: severity, subject and problem, the worst first.
 fn attention(client: &mut Client) -> Result<Vec<(String, String, String)>> {
     let rows = client.query("select severity, subject, problem, action from snowflake_ids.attention", &[])?;
     for row in &rows {
@@ -247,7 +247,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let waits = "select sum(h.waits) = (select sum(s.waits) from snowflake_ids.segment_status as s)
                  from snowflake_ids.status_history as h";
     client.becomes_true(waits)?;
-    // What a tag has counted stays when it has no place any more.
+    // Counts of a tag stay when it has no slot any more.
     client.run(
         "select snowflake_ids.segment_drop('invoices'); select snowflake_ids.segment_create('orders')",
     )?;

@@ -21,11 +21,11 @@ const CLOCK: &str = "-1h";
 
 #[derive(Clone, Copy, Debug)]
 struct Mix {
-    /// Whether what is old is from a base backup of the running server, instead of a copy of the stopped one.
+    /// True if the old files are from a base backup of the running server, instead of a copy of the stopped one.
     base_backup: bool,
-    /// Whether it is put together elsewhere, instead of in the present directory.
+    /// True if it is put together elsewhere, instead of in the present directory.
     elsewhere: bool,
-    /// Whether Postgres's own part is the old one.
+    /// True if Postgres's own part is the old one.
     postgres: bool,
     state: From,
     witness: From,
@@ -68,7 +68,7 @@ fn all() -> Vec<Mix> {
     all
 }
 
-/// What a server has given in all its lives.
+/// The ids of a server in all its generations.
 struct Lives {
     server: Server,
     snowflakes: HashSet<i64>,
@@ -129,7 +129,7 @@ impl Lives {
     }
 }
 
-/// What an error may ask for.
+/// Functions that an error may ask for.
 const WAYS_OUT: [&str; 2] = ["snowflake_ids.state_adopt()", "snowflake_ids.state_reset()"];
 
 /// Takes an id; where that is refused, does what the error says.

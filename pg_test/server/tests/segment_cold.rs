@@ -30,7 +30,7 @@ fn thirty_two_sessions_meet_no_error_on_a_cold_tag_and_once_it_is_warm_none_wait
     create(&mut client, "t", "step => 100")?;
     let mut taken = load(server, 1, Duration::from_secs(2))?;
 
-    // Where the machine is busy with something else, the worker may be late once; not again and again.
+    // The worker may be late once on a busy machine; not again and again.
     wait::until_true("a while in which no caller waits for the warm tag", || {
         let counts = |client: &mut Client| -> Result<[i64; 2]> {
             Ok([status(client, "t", "waits")?, status(client, "t", "refills")?])

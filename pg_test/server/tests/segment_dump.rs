@@ -1,4 +1,4 @@
-//! What `pg_dump` writes goes on, in another database, above every id it knew, and only for roles that may take ids.
+//! A dump goes on in another database, above every id it knew, and only for roles that may take ids.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -105,9 +105,9 @@ fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<
     assert_eq!(copy.one::<String>(bound)?, "numbers numbers");
     assert_eq!(copy.one::<i64>("select nextval('numbers')")?, 1);
     assert!(may_take(server, "alice")? && may_take(server, "keeper")? && !may_take(server, "bob")?);
-    // What was granted to a role that is no more would be another's in another cluster.
+    // Rights of a role that is no more would be another's in another cluster.
     assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
-    // Which server leases which worker id is not a database owner's to say.
+    // Leases of worker ids are not a database owner's to change.
     assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.worker_lease")?, 0);
     copy.run("set role keeper")?;
     for (wanted, statement) in [
@@ -143,7 +143,7 @@ fn what_was_restricted_stays_so_where_a_role_is_missing(server: &mut Server) -> 
     Ok(())
 }
 
-/// What a standby may not know of is passed over where a standby of that cluster was promoted, and nowhere else.
+/// Ids are skipped where a standby of that cluster was promoted, and nowhere else.
 #[test]
 fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;

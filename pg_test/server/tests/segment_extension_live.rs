@@ -15,7 +15,7 @@ const DEFINITION: &str = "step => 1, max_step => 1";
 /// A statement with many calls, most of which have to wait: what is changed while it runs it has to notice by itself.
 const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 30)";
 
-/// What `pg_restore --clean --single-transaction` does.
+/// As `pg_restore --clean --single-transaction` does.
 fn make_anew(client: &mut Client) -> Result<()> {
     client.run(&format!(
         "begin; drop extension snowflake_ids cascade; create extension snowflake_ids;

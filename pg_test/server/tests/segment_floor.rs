@@ -1,4 +1,4 @@
-//! What a transaction handed out of a row that it had changed does not come again when it is rolled back, over restarts too;
+//! Ids that a transaction handed out of a row that it had changed do not come again when it is rolled back, over restarts too;
 //! unless the tag's owner has forced it back since, however that was committed.
 
 use anyhow::Result;
@@ -24,7 +24,7 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart(server: &mut Serv
     for (tag, taken) in ["used", "own"].iter().zip(&mut taken) {
         taken.extend(roll_back(&mut client, tag, 100)?);
     }
-    // What a crash finds is the note of the stop before.
+    // A crash finds the saved ranges of the stop before.
     for crash in [false, true, false] {
         drop(client);
         if crash {
@@ -44,7 +44,7 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart(server: &mut Serv
     Ok(())
 }
 
-/// Whichever session commits it, and over a restart.
+/// Any session may commit it, also after a restart.
 fn a_tag_that_a_prepared_transaction_forces_back_goes_back(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     for restarts in [false, true] {
@@ -105,7 +105,7 @@ fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back(server: &mu
     Ok(())
 }
 
-/// What came after it was dropped is not the tag's that it is again.
+/// Ids of the tag that replaced it are not its own.
 fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back(
     server: &mut Server,
 ) -> Result<()> {
@@ -120,7 +120,7 @@ fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_
     ids::unique(taken)
 }
 
-/// Whatever the row is called by then.
+/// The row may have another name by then.
 fn ids_that_were_rolled_back_do_not_come_again_under_another_name(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     let definition = "step => 5, max_step => 5";

@@ -40,7 +40,7 @@ fn places(client: &mut Client, column: &str) -> Result<i64> {
     client.one(&format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
 }
 
-/// What is lost with a place is about what was used of it: 1,000 steps would be a million ids.
+/// A tag that loses its slot loses about as many ids as it used: 1,000 steps would be a million ids.
 #[test]
 fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> Result<()> {
     const PLACES: i64 = 16;
@@ -205,7 +205,7 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
     ids::growing(&of_b)
 }
 
-/// What transactions gave out that were rolled back is noted of 1,024 tags at least, and takes no place.
+/// Ids of transactions that were rolled back are recorded for 1,024 tags at least, and take no slot.
 fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of(server: &mut Server) -> Result<()> {
     const NOTES: usize = 1_024;
     let mut client = server.session()?;

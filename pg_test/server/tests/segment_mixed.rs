@@ -15,7 +15,7 @@ const ALTER: &str =
     "select snowflake_ids.segment_alter('t', max_value => 9000000000000000 + (random() * 100000)::int)";
 const RAISE: &str = "select snowflake_ids.segment_raise('t', 1)";
 
-/// What a session does again and again; a number stands for an insert of so many rows.
+/// The steps that a session repeats; a number stands for an insert of so many rows.
 const WORKS: [&[&str]; 10] = [
     &["7"],
     &["1"],

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server};
 
-/// How many databases: `SNOWFLAKE_IDS_DATABASES`.
+/// The number of databases: `SNOWFLAKE_IDS_DATABASES`.
 fn databases() -> Result<usize> {
     std::env::var("SNOWFLAKE_IDS_DATABASES").map_or(Ok(40), |number| number.parse().context("a number"))
 }

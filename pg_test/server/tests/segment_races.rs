@@ -51,7 +51,7 @@ fn change(
     Ok(taken)
 }
 
-/// Whether the worker is let alone.
+/// The treatment of the worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Worker {
     LetAlone,

@@ -130,7 +130,7 @@ fn a_note_of_an_older_version_is_good(server: &mut Server) -> Result<()> {
     ids::dense(taken)
 }
 
-/// What was changed by hand before the first use after a restart counts, not what was noted.
+/// Changes by hand before the first use after a restart count, not the saved ranges.
 fn a_change_before_the_first_use_counts(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["moved", "by hand", "altered", "dropped"])?;
     for tag in ["moved", "by hand", "altered", "dropped"] {

@@ -132,7 +132,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
         &SqlState::INSUFFICIENT_RESOURCES,
         "no ids for segment tag \"new one\" within 300 ms",
     )?;
-    // What is known not to be there is not looked for.
+    // A tag that is known not to be there is not looked for.
     client.fails("select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
     // Tags that are there have all the places.
     for number in 0..7 {

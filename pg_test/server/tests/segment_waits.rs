@@ -1,4 +1,4 @@
-//! What ends the wait for a segment: a statement's time-out, a cancel, the end of the session, a shutdown.
+//! The ends of a wait for a segment: a statement's time-out, a cancel, the end of the session, a shutdown.
 
 use anyhow::Result;
 use postgres::Client;

@@ -10,7 +10,7 @@ const SESSIONS: usize = 8;
 /// Keys that they do it for.
 const KEYS: u32 = 5;
 
-/// What is wrong with the numbers of the rows: nothing.
+/// A query for gaps in the numbers of the rows; it finds none.
 const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) from invoice
     group by tenant having count(*) <> max(number) or min(number) <> 1 or count(distinct number) <> count(*)";
 /// Counters that are not where the rows are.

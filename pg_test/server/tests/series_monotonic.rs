@@ -75,12 +75,12 @@ fn called(calls: &AtomicU64, count: u64) -> Result<()> {
     wait::until_true("calls", || Ok(calls.load(Relaxed) >= count))
 }
 
-/// What each key got so far.
+/// The numbers of each key so far.
 #[derive(Default)]
 struct Seen(BTreeMap<i64, Vec<i64>>);
 
 impl Seen {
-    /// What was got after all that was added before, in sessions at once: the numbers of a key are above those before, none is there
+    /// Adds numbers that sessions got at once, after all that was added before: the numbers of a key are above those before, none is there
     /// twice, and each session's grow.
     fn add(&mut self, sessions: Vec<Calls>) -> Result<()> {
         let highest: BTreeMap<i64, i64> =
@@ -186,7 +186,7 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
         ensure!(numbers.is_sorted_by(|a, b| a < b), "key {key} got one twice: {numbers:?}");
     }
 
-    // What its sections reserve is the registry's to say.
+    // The registry says how far its sections reserve.
     clients[0].fails("select snowflake_ids.series_alter('chat', max_value => 1000000)", sql::NOT_IN_STATE)?;
 
     // With another number of sections keys are in others: it has no tags there.
@@ -265,7 +265,7 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Resu
     seen.add(vec![mine])?;
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?, call(&mut client, "generate_series(6, 9)")?])?;
 
-    // What the step is changed to is so at once; the transaction's own numbers lie above what others have.
+    // A changed step counts at once; the transaction's own numbers lie above what others have.
     client.run("begin; select snowflake_ids.series_alter('chat', step => 7)")?;
     for _ in 0..150 {
         seen.add(vec![call(&mut client, "generate_series(1, 2)")?])?;
@@ -381,7 +381,7 @@ fn what_cannot_be_is_refused(server: &mut Server) -> Result<()> {
         ensure!(error.code().code() == code && error.message().contains(words), "{call}: {error:?}");
         client.run("reset role")?;
     }
-    // Whoever may use the series may use its sections.
+    // A role that may use the series may use its sections.
     client.run("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
     ensure!(client.one::<i64>("select series_nextval('open', 1)")? == 1, "as another role");
     Ok(())

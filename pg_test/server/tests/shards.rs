@@ -47,7 +47,7 @@ fn each_shards_ids_go_into_its_partition() -> Result<()> {
     Ok(())
 }
 
-/// What a session holds when the setting changes is not handed out unless it fits.
+/// Ids that a session holds when the setting changes are not handed out unless they fit.
 #[test]
 fn a_change_of_the_setting_counts_at_once() -> Result<()> {
     let (server, mut client) = Server::builder().set("snowflake_ids.shard", "3/16").with_session()?;

@@ -69,7 +69,7 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
     Ok(())
 }
 
-/// What the present release writes at the head of the file.
+/// The head of the file as the present release writes it.
 const FORM: &str = concat!(r#"{"version":3,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
 
 /// The content of a file, with another state in it, under this head.
@@ -167,7 +167,7 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
     stops_until_reset(&mut server()?, message, |server| server.damage_state_file(|_| foreign))
 }
 
-/// What is known and can be trusted stays known: a reset is no way to issue ids again.
+/// A reset forgets nothing that can be trusted: a reset is no way to issue ids again.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
     let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
@@ -246,7 +246,7 @@ fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     Ok(())
 }
 
-/// What was put aside is what was damaged, not what the server knew; put back as it was, it serves again.
+/// The damaged file was put aside, and nothing was forgotten; put back as it was, it serves again.
 #[test]
 fn a_file_that_is_put_back_serves_again() -> Result<()> {
     let mut server = server()?;

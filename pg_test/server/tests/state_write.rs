@@ -34,7 +34,7 @@ fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbErr
     })
 }
 
-/// What is reserved already flows; then calls say why; once the fault is mended ids go on, without a restart.
+/// Reserved ids flow; then calls say why; once the fault is mended ids go on, without a restart.
 fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
@@ -97,7 +97,7 @@ fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -
         }
         let error = take_until_refused(&mut client, &mut taken)?;
         sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
-        // What this server has issued since its start counts even where no operator says so.
+        // Ids issued since this server's start count even if no operator says so.
         client.run("select snowflake_ids.state_reset(now() - interval '1 day')")?;
         taken.extend(take(&mut client, 100)?);
     }

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::{Server, sql::Session};
 /// The longest text that there can be; with a few words around it, no message can hold it.
 const LONGEST: usize = 1_073_741_815;
 
-/// What takes a text, which is in the place of `$`.
+/// Calls that take a text, in the place of `$`.
 const CALLS: [&str; 5] = [
     "snowflake_encode(1, $)",
     "snowflake_decode_text($, 'hex')",

@@ -32,7 +32,7 @@ fn database(server: &Server, name: &str, version: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// What the catalog says of an extension that was created in the present version.
+/// The catalog's properties of an extension that was created in the present version.
 fn fresh(server: &Server) -> Result<BTreeSet<Told>> {
     catalog::objects(&mut database(server, "fresh", env!("CARGO_PKG_VERSION"))?)
 }

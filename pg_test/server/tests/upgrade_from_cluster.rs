@@ -37,7 +37,7 @@ struct Rolling {
     /// Of snowflake ids and of the tag, on the nodes.
     loads: Vec<Vec<Load>>,
     taken: [Taken; 2],
-    /// How often it was seen to go on.
+    /// The number of times that it was seen to go on.
     round: usize,
 }
 
@@ -127,7 +127,7 @@ impl Rolling {
     }
 }
 
-/// How far ids of the tag are reserved, and when the node's lease was renewed.
+/// The highest reserved id of the tag, and the time at which the node's lease was renewed.
 fn served(registry: &mut Client, node: &Member) -> Result<(i64, Option<String>)> {
     let reserved = registry.one("select max_id from snowflake_ids.segment where tag = 'shared'")?;
     let renewed = format!(

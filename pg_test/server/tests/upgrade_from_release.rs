@@ -11,10 +11,10 @@ use snowflake_ids_server_tests::{Server, Shutdown, sql, sql::Session};
 use std::fs;
 
 const UPDATE: &str = "alter extension snowflake_ids update";
-/// How many sessions each load has.
+/// The number of sessions of each load.
 const SESSIONS: usize = 2;
 
-/// What sessions take without a pause, and whether all numbers from 1 on are given out.
+/// Calls that sessions repeat without a pause, and a flag for those that give out all numbers from 1 on.
 const LOADS: [(&str, bool); 6] = [
     ("select snowflake_nextval()", false),
     ("select segment_nextval('busy')", true),
@@ -61,7 +61,7 @@ fn loads(server: &Server) -> Result<Vec<Load>> {
     LOADS.iter().map(|(call, _)| server.load_of(call, SESSIONS)).collect()
 }
 
-/// What each load took, in all runs.
+/// The ids of each load, in all runs.
 #[derive(Default)]
 struct AllTaken(Vec<Taken>);
 

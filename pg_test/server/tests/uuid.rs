@@ -64,7 +64,7 @@ fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice(server: &mut Server)
     ids::unique(positions)
 }
 
-/// What fills them up begins with another number in each process: where two servers have the same node by mistake, it is what
+/// Their random bits begin with another number in each process: if two servers have the same node by mistake, it is what
 /// keeps their UUIDs apart.
 fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     server.session()?;

@@ -78,7 +78,7 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
     taken.unique()
 }
 
-/// What operators may call, all of it, again and again, under load.
+/// All calls of operators, again and again, under load.
 #[test]
 fn operators_at_work_under_load_repeat_nothing() -> Result<()> {
     let (server, mut client) = builder().with_session()?;

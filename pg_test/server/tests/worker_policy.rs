@@ -1,4 +1,4 @@
-//! Which worker id a server gets: policies, ids that are used up, ids that are given back.
+//! The choice of a server's worker id: policies, ids that are used up, ids that are given back.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
@@ -43,7 +43,7 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     Ok(())
 }
 
-/// Where other servers are is for roles that may see what goes on.
+/// Addresses of other servers are for roles that may see what goes on.
 #[test]
 fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;

@@ -1,4 +1,4 @@
-//! What is done to a registry and its nodes.
+//! Faults of a registry and its nodes.
 
 use crate::database::UNSURE;
 use crate::nodes::{NODES, SHARED, World};

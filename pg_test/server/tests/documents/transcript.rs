@@ -1,4 +1,4 @@
-//! What psql prints for the statements of a document.
+//! The output of psql for the statements of a document.
 
 use crate::blocks::Step;
 use anyhow::{Context, Result, ensure};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Comes before the number of each step.
 const MARK: &str = "-- step ";
 
-/// How long a document may take.
+/// The time limit of a document.
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// Runs the steps in a session, and tells of each that did not print what it should.
@@ -97,7 +97,7 @@ fn parts(printed: &str) -> Vec<Vec<&str>> {
     parts
 }
 
-/// What is wrong with what a step printed, if anything is.
+/// The difference between the output of a step and the document, if there is one.
 fn difference(step: &Step, printed: &[&str]) -> Option<String> {
     let is_error = |line: &&str| {
         line.starts_with("ERROR:") || line.starts_with("FATAL:") || line.starts_with("invalid command")
@@ -116,7 +116,7 @@ fn agrees(step: &Step, printed: &[&str]) -> bool {
         || values.is_some_and(|values| values.iter().map(|v| v.trim()).eq(shown.iter().map(|s| s.trim())))
 }
 
-/// Whether this is the line below the name of a single column.
+/// True for the line below the name of a single column.
 fn is_rule(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|c| c == '-')
 }

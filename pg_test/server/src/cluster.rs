@@ -183,16 +183,6 @@ impl Server {
         self.connect("postgres")?.run(&sessions)
     }
 
-    /// The number of statements that nodes have sent to this registry, if it logs all statements and each with its user.
-    pub fn statements_of_nodes(&self) -> usize {
-        let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
-        // libpq's own question to a server before 14, which does not report it.
-        let of_libpq = |line: &str| line.ends_with("SHOW transaction_read_only");
-        let is_one =
-            |line: &&str| (line.starts_with(&execute) || line.starts_with(&simple)) && !of_libpq(line);
-        self.log().lines().filter(is_one).count()
-    }
-
     /// Runs this server from now on with the data directory of another one, which goes with it.
     #[track_caller]
     pub fn replace_by(&mut self, mut other: Self) -> Result<()> {

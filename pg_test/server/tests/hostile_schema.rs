@@ -134,7 +134,7 @@ fn own_database(server: &Server) -> Result<Client> {
     Ok(holder)
 }
 
-/// What waits for a lock of the extension that its owner drops, and puts something of the same name in the place of.
+/// Calls that wait for a lock of the extension, and objects of the same names that its owner puts in its place.
 const WAITERS: [(&str, &str); 2] = [
     (
         "select series_nextval('g', 1::bigint)",

@@ -121,7 +121,7 @@ fn one_table_both_ways() -> Result<()> {
     }
     keys_never_meet(&servers, ["shared", "shared"], ", origin = none")
 }
-/// What a server has reserved is its own, and so are the terms it reserves by.
+/// Reserved ids are a server's own, and so are the terms it reserves by.
 #[test]
 fn a_publication_for_all_tables_leaves_the_tags_alone() -> Result<()> {
     for copy in [true, false] {

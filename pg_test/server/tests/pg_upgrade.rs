@@ -40,7 +40,7 @@ fn number() -> Builder {
     Server::builder()
 }
 
-/// What a dump keeps to the letter: expressions are written another way, and privileges that are the default are none. 13 has no role
+/// Properties that a dump keeps to the letter: expressions are written another way, and privileges that are the default are none. 13 has no role
 /// of a database's owner: there they go to the role that is it.
 fn lasting(told: BTreeSet<Told>) -> BTreeSet<Told> {
     let is_rewritten = |what: &str| {

@@ -58,7 +58,7 @@ fn many_clients_of_few_sessions_share_no_id() -> Result<()> {
     ids::unique(snowflakes)
 }
 
-/// What is of a session is that of whichever one the pooler has at hand: of use within a transaction alone.
+/// State of a session is that of any session that the pooler has at hand: of use within a transaction alone.
 #[test]
 fn the_last_id_is_the_client_s_own_within_its_transaction_alone() -> Result<()> {
     let (server, _client, _) = pooled()?;

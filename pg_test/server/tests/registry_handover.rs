@@ -164,7 +164,7 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     ids::unique(taken)
 }
 
-/// What a row is handed over as after a promotion is what the next reservation begins above, wherever its ids begin.
+/// After a promotion the next reservation begins above the id that a row is handed over with, wherever its ids begin.
 fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
     cluster: &mut Cluster,
 ) -> Result<()> {

@@ -76,9 +76,9 @@ fn hold_worker_up(
         let before = in_all();
         for micros in (0..1_500).step_by(13) {
             // It may have ended since: the next one is looked for.
-            if server.hold_up(worker, Duration::from_millis(12)).is_err() {
-                break;
-            }
+            let Ok(paused) = server.pause_process(worker) else { break };
+            sleep(Duration::from_millis(12));
+            drop(paused);
             sleep(Duration::from_micros(micros));
         }
         wait::until_true("ids to flow", || Ok(stop.load(Ordering::Relaxed) || in_all() > before))?;

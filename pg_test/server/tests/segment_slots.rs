@@ -34,7 +34,7 @@ fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result
         let (_server, mut client) = server(workers).with_session()?;
         create(&mut client, "t", "")?;
         assert_names_max_worker_processes(&refused(&mut client)?);
-        // What needs no worker works.
+        // Calls that need no worker work.
         client.run("select snowflake_nextval(); begin")?;
         create(&mut client, "own", "")?;
         assert_eq!(next(&mut client, "own")?, 1);

@@ -1,4 +1,4 @@
-//! Which errors may come of what is done to a server, and which may not, whatever is done to it.
+//! Errors that may come of faults and changes, and those that may never come.
 
 use anyhow::{Result, ensure};
 use postgres::error::{DbError, Error};

@@ -1,4 +1,4 @@
-//! Which ids may not meet: those of one life of a tag. A tag begins another life when it is dropped and created, set back by
+//! Ids of one generation of a tag may not meet. A tag begins another generation when it is dropped and created, set back by
 //! force, or comes out of a dump or with another database of that name; then its ids may be those of its former life.
 
 use crate::database::TAGS;

@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
 
 /// Has a node take ids of both kinds: those of a tag.
 fn take_some(cluster: &Cluster) -> Result<Taken> {
@@ -35,8 +35,10 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
 }
 
 /// Both have the note of what was left over, and the same ids received.
-fn a_copy_of_a_stopped_node_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
-    let taken = take_some(cluster)?;
+#[test]
+fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
+    let mut cluster = Cluster::start(1)?;
+    let taken = take_some(&cluster)?;
     settled(&mut cluster.session()?, "t")?;
     let node = &mut cluster.nodes[0];
     node.stop(Shutdown::Fast)?;
@@ -46,16 +48,20 @@ fn a_copy_of_a_stopped_node_shares_no_id_with_it(cluster: &mut Cluster) -> Resul
     share_no_id(&[node, &copy], taken)
 }
 
-fn a_base_backup_of_a_node_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
-    let taken = take_some(cluster)?;
+#[test]
+fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    let taken = take_some(&cluster)?;
     let mut copy = cluster.nodes[0].base_backup()?;
     copy.start_again()?;
     share_no_id(&[&cluster.nodes[0], &copy], taken)
 }
 
 /// Both sides of a split brain, under load.
-fn a_node_s_standby_that_is_promoted_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
-    let taken = take_some(cluster)?;
+#[test]
+fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    let taken = take_some(&cluster)?;
     let standby = cluster.nodes[0].standby()?;
     let load = cluster.nodes[0].load_of_tag("t", 1)?;
     standby.promote()?;
@@ -66,8 +72,10 @@ fn a_node_s_standby_that_is_promoted_shares_no_id_with_it(cluster: &mut Cluster)
 }
 
 /// The former primary is gone, with what it had received and its standby does not know of.
-fn a_node_that_fails_over_goes_on_above_its_ids(cluster: &mut Cluster) -> Result<()> {
-    let mut taken = take_some(cluster)?;
+#[test]
+fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
+    let mut cluster = Cluster::start(1)?;
+    let mut taken = take_some(&cluster)?;
     let standby = cluster.nodes[0].standby()?;
     standby.catch_up(&cluster.nodes[0])?;
     standby.cut_off()?;
@@ -80,13 +88,14 @@ fn a_node_that_fails_over_goes_on_above_its_ids(cluster: &mut Cluster) -> Result
     taken.ids.extend(take(&mut client, "t", 200)?);
     of_server.push(wait_for_id(&mut client)?);
     ids::unique(of_server)?;
-    cluster.nodes[0].start_again()?;
     ids::growing(&taken.ids)
 }
 
 /// A database made from a node's as a template is a node, too.
-fn a_database_made_from_a_node_s_shares_no_id_with_it(cluster: &mut Cluster) -> Result<()> {
-    let mut taken = take_some(cluster)?;
+#[test]
+fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    let mut taken = take_some(&cluster)?;
     let node = &cluster.nodes[0];
     node.create_database("other")?;
     let mut other = node.connect("other")?;
@@ -97,18 +106,4 @@ fn a_database_made_from_a_node_s_shares_no_id_with_it(cluster: &mut Cluster) -> 
     taken.ids.extend(take(&mut node.connect("postgres")?, "t", 200)?);
     taken.ids.extend(take(&mut node.connect("copy")?, "t", 200)?);
     taken.unique()
-}
-
-#[test]
-fn copies_share_no_id() -> Result<()> {
-    Cluster::cases(
-        1,
-        cases![
-            a_copy_of_a_stopped_node_shares_no_id_with_it,
-            a_base_backup_of_a_node_shares_no_id_with_it,
-            a_node_s_standby_that_is_promoted_shares_no_id_with_it,
-            a_node_that_fails_over_goes_on_above_its_ids,
-            a_database_made_from_a_node_s_shares_no_id_with_it
-        ],
-    )
 }

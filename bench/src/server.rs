@@ -30,7 +30,7 @@ const SEQUENCES: &str = "create sequence one_by_one;
 /// Starts a server with the benchmark's database, its sequences and its tag.
 pub fn start(extra: &[(&str, &str)]) -> Result<Server> {
     let builder =
-        SETTINGS.iter().chain(extra).fold(Server::builder().quiet(), |b, (name, value)| b.set(name, value));
+        SETTINGS.iter().chain(extra).fold(Server::full_size().quiet(), |b, (name, value)| b.set(name, value));
     let server = builder.start()?;
     server.create_database(DATABASE)?;
     Session::open(&server)?.execute(SEQUENCES)?;

@@ -31,7 +31,7 @@ const PLANS: [f64; 2] = [20_000.0, 2_000.0];
 fn builder() -> Builder {
     let keep = |builder: Builder, (name, value)| builder.environment(name, value);
     let memory = [("MALLOC_TRIM_THRESHOLD_", "1000000000"), ("MALLOC_TOP_PAD_", "16777216")];
-    memory.into_iter().fold(Server::builder().quiet().set("autovacuum", "off").set("jit", "off"), keep)
+    memory.into_iter().fold(Server::full_size().quiet().set("autovacuum", "off").set("jit", "off"), keep)
 }
 
 fn start(builder: Builder) -> Result<Server> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// What `postgres` says to it.
+/// The password of `postgres`.
 const PASSWORD: &str = "pooled";
 
 /// A pooler of the test's own. Dropping it ends it.

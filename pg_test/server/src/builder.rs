@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! The settings and the environment that a server is started with.
 
 use crate::clock;
 use crate::folder::Folder;
@@ -8,6 +8,7 @@ use crate::owner::Owner;
 use crate::programs::Programs;
 use crate::server::Server;
 use anyhow::Result;
+use postgres::Client;
 use std::collections::BTreeMap;
 
 /// The settings and the environment of a server to be started.
@@ -64,11 +65,6 @@ impl Builder {
         self.without("shared_preload_libraries")
     }
 
-    /// Little memory, nothing synced: for tests whose subject is neither size nor durability.
-    pub fn small(self) -> Self {
-        self.set("shared_buffers", "32MB").set("fsync", "off").set("max_wal_size", "256MB")
-    }
-
     /// Keeps what `pg_rewind` needs to make a standby of a former primary.
     pub fn rewindable(self) -> Self {
         self.set("wal_log_hints", "on").set("wal_keep_size", "256MB")
@@ -114,6 +110,16 @@ impl Builder {
         Ok(server)
     }
 
+    /// Creates the cluster, starts it, and opens a session in the database `postgres`, with the extension.
+    ///
+    /// # Errors
+    /// The same; the extension cannot be created.
+    pub fn with_session(self) -> Result<(Server, Client)> {
+        let server = self.start()?;
+        let client = server.session()?;
+        Ok((server, client))
+    }
+
     /// Creates the cluster and leaves the server stopped.
     ///
     /// # Errors
@@ -138,8 +144,13 @@ impl Builder {
 }
 
 impl Server {
-    /// What a server is started with.
+    /// A server with little memory that syncs nothing: most tests are about neither size nor durability.
     pub fn builder() -> Builder {
+        Self::full_size().set("shared_buffers", "32MB").set("fsync", "off").set("max_wal_size", "256MB")
+    }
+
+    /// A server with the memory and the durability that Postgres has by default.
+    pub fn full_size() -> Builder {
         Builder::default()
     }
 }

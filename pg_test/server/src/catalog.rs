@@ -1,19 +1,20 @@
-//! What the catalog says of the extension's objects, to be compared with what it says elsewhere.
+//! The catalog's rows of the extension's objects, to be compared with those of another database.
 
+use crate::sql::Session;
 use anyhow::{Result, bail, ensure};
 use postgres::Client;
 use std::collections::BTreeSet;
 
-/// What is said of an object: its name, the property, and what is said.
+/// A property of an object: the object's name, the property's name, and its value.
 pub type Told = (String, String, String);
 
 /// All that is said, whatever the numbers of the objects.
 #[track_caller]
 pub fn objects(client: &mut Client) -> Result<BTreeSet<Told>> {
     // Names outside this schema are written with theirs.
-    client.batch_execute("set search_path = pg_catalog")?;
+    client.run("set search_path = pg_catalog")?;
     let rows = client.query(include_str!("catalog.sql"), &[])?;
-    client.batch_execute("reset search_path")?;
+    client.run("reset search_path")?;
     let told: BTreeSet<Told> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     ensure!(told.len() > 1000, "the catalog says only {} things of the extension", told.len());
     if let Some((name, _, unknown)) = told.iter().find(|(_, what, _)| what == "unknown") {
@@ -22,7 +23,7 @@ pub fn objects(client: &mut Client) -> Result<BTreeSet<Told>> {
     Ok(told)
 }
 
-/// What is said in one of two places only, a paragraph each.
+/// Properties that only one of two places has, a paragraph each.
 pub fn differences(here: (&str, &BTreeSet<Told>), there: (&str, &BTreeSet<Told>)) -> Vec<String> {
     let only = |(place, told): (&str, &BTreeSet<Told>), other: &BTreeSet<Told>| {
         let told = told.difference(other);

@@ -2,9 +2,11 @@
 //! does was compared with Citus 13.2.
 
 use crate::builder::Builder;
+use crate::cases::{self, Case};
 use crate::cluster;
 use crate::server::Server;
-use crate::sql;
+use crate::sql::Session;
+use crate::wait;
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
@@ -38,12 +40,23 @@ impl Server {
     #[track_caller]
     pub fn create_citus(&self, database: &str) -> Result<Client> {
         let mut client = self.connect(database)?;
-        client.batch_execute(&format!("set client_min_messages = warning;\n{}", STAND_IN.concat()))?;
+        client.run(&format!("set client_min_messages = warning;\n{}", STAND_IN.concat()))?;
         Ok(client)
     }
 }
 
-/// A coordinator and its workers. The extension is on none of them yet.
+/// The stages of a cluster's setup in its database `postgres`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SetUp {
+    /// The servers are nodes of one cluster.
+    Bare,
+    /// All have the extension.
+    Extension,
+    /// Ids come from the coordinator.
+    Joined,
+}
+
+/// A coordinator and its workers.
 #[derive(Debug)]
 pub struct Citus {
     /// The coordinator.
@@ -53,40 +66,66 @@ pub struct Citus {
 }
 
 impl Citus {
-    /// A coordinator and so many workers, in the database `postgres`.
+    /// A coordinator and so many workers, set up as far as said.
     #[track_caller]
-    pub fn bare(workers: usize) -> Result<Self> {
-        let coordinator = node().start()?;
-        coordinator.create_citus("postgres")?;
-        let mut cluster = Self { coordinator, workers: Vec::new() };
-        cluster.set_coordinator("postgres")?;
-        for _ in 0..workers {
-            cluster.add()?;
-        }
-        Ok(cluster)
-    }
-
-    /// The same, with the extension on all.
-    #[track_caller]
-    pub fn start(workers: usize) -> Result<Self> {
-        let cluster = Self::bare(workers)?;
-        cluster.session()?.batch_execute("create extension snowflake_ids")?;
+    pub fn of(workers: usize, set_up: SetUp) -> Result<Self> {
+        let start = |_| node().start();
+        let cluster =
+            Self { coordinator: start(0)?, workers: (0..workers).map(start).collect::<Result<_>>()? };
+        cluster.set_up(set_up)?;
         Ok(cluster)
     }
 
     /// The same, where ids come from the coordinator.
     #[track_caller]
     pub fn joined(workers: usize) -> Result<Self> {
-        let cluster = Self::start(workers)?;
-        cluster.session()?.batch_execute(USE_CITUS)?;
-        Ok(cluster)
+        Self::of(workers, SetUp::Joined)
+    }
+
+    fn set_up(&self, set_up: SetUp) -> Result<()> {
+        for server in self.servers() {
+            server.create_citus("postgres")?;
+        }
+        self.set_coordinator("postgres")?;
+        let mut client = self.session()?;
+        for worker in &self.workers {
+            add(&mut client, worker)?;
+        }
+        if set_up >= SetUp::Extension {
+            client.run("create extension snowflake_ids")?;
+        }
+        match set_up {
+            SetUp::Joined => client.run(USE_CITUS),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs cases on one cluster with so many workers, which is set up anew for each. Workers that a case adds serve that
+    /// case alone.
+    ///
+    /// # Errors
+    /// Cases failed.
+    pub fn cases(workers: usize, set_up: SetUp, cases: &[Case<Self>]) -> Result<()> {
+        cases::run(
+            cases,
+            || Self::of(workers, set_up),
+            |cluster| {
+                cluster.workers.truncate(workers);
+                cluster.servers().try_for_each(Server::renew)?;
+                cluster.set_up(set_up.min(SetUp::Extension))?;
+                // Servers that have lost a registry may look for another one a while later.
+                wait::until_true("all nodes to give ids", || {
+                    Ok(set_up < SetUp::Joined || cluster.session()?.run(USE_CITUS).is_ok())
+                })
+            },
+        )
     }
 
     /// A session on the coordinator.
     #[track_caller]
     pub fn session(&self) -> Result<Client> {
         let mut client = self.coordinator.connect("postgres")?;
-        client.batch_execute("set client_min_messages = warning")?;
+        client.run("set client_min_messages = warning")?;
         Ok(client)
     }
 
@@ -94,7 +133,7 @@ impl Citus {
     #[track_caller]
     pub fn set_coordinator(&self, database: &str) -> Result<()> {
         let call = format!("select citus_set_coordinator_host('127.0.0.1', {})", self.coordinator.port());
-        Ok(self.coordinator.connect(database)?.batch_execute(&call)?)
+        self.coordinator.connect(database)?.run(&call)
     }
 
     /// A further worker.
@@ -123,16 +162,16 @@ impl Citus {
     #[track_caller]
     pub fn second(&self) -> Result<Client> {
         for server in self.servers() {
-            server.connect("postgres")?.batch_execute("create database second")?;
+            server.connect("postgres")?.run("create database second")?;
             server.create_citus("second")?;
         }
         self.set_coordinator("second")?;
         let mut client = self.coordinator.connect("second")?;
-        client.batch_execute("set client_min_messages = warning")?;
+        client.run("set client_min_messages = warning")?;
         for worker in &self.workers {
             add(&mut client, worker)?;
         }
-        client.batch_execute("create extension snowflake_ids")?;
+        client.run("create extension snowflake_ids")?;
         Ok(client)
     }
 
@@ -142,7 +181,7 @@ impl Citus {
     }
 }
 
-/// What `citus_status` says is wrong, by the ids of nodes.
+/// The problems that `citus_status` shows, by the ids of nodes.
 #[track_caller]
 pub fn problems(client: &mut Client) -> Result<BTreeMap<i32, Option<String>>> {
     let rows = client.query("select node_id, problem from snowflake_ids.citus_status()", &[])?;
@@ -156,15 +195,15 @@ pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
     let problems = problems(client)?;
     ensure!(problems.len() == nodes && problems.values().all(Option::is_none), "{place}: {problems:?}");
     let workers = "select count(distinct worker_id) from snowflake_ids.citus_status()";
-    ensure!(usize::try_from(sql::one::<i64>(client, workers)?)? == nodes, "{place}: worker ids are shared");
+    ensure!(usize::try_from(client.one::<i64>(workers)?)? == nodes, "{place}: worker ids are shared");
     Ok(())
 }
 
-/// What `use_citus` says in its DETAIL of nodes that failed.
+/// The DETAIL of `use_citus` about nodes that failed.
 #[track_caller]
 pub fn failed(client: &mut Client) -> Result<String> {
     let place = Location::caller();
-    let error = sql::error(client, USE_CITUS)?;
+    let error = client.error(USE_CITUS)?;
     let meant = error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
         && error.message().ends_with("nodes of the cluster cannot give ids that no other gives")
         && error.hint().is_some_and(|hint| hint.contains(USE_CITUS.trim_start_matches("call ")));
@@ -175,5 +214,5 @@ pub fn failed(client: &mut Client) -> Result<String> {
 /// Adds a server to the cluster of a session's database, and gives the node's id.
 #[track_caller]
 pub fn add(coordinator: &mut Client, worker: &Server) -> Result<i32> {
-    sql::one(coordinator, &format!("select citus_add_node('127.0.0.1', {})", worker.port()))
+    coordinator.one(&format!("select citus_add_node('127.0.0.1', {})", worker.port()))
 }

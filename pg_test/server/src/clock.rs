@@ -13,7 +13,7 @@ const SELECT: &str = "int __select(int, void *, void *, void *, void *);
 int select(int n, void *r, void *w, void *e, void *t) { return __select(n, r, w, e, t); }
 ";
 
-/// What the postmaster's environment needs to have a false clock; it shows true time for now.
+/// The variables that give a postmaster a false clock, which shows true time for now.
 pub(crate) fn environment(folder: &Folder) -> Result<Vec<(String, String)>> {
     set(folder, "+0")?;
     let file = file(folder.path());

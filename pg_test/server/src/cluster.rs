@@ -1,11 +1,12 @@
 //! A registry, and the servers whose ids come from it: its nodes.
 
 use crate::builder::Builder;
+use crate::cases::{self, Case};
 use crate::load::Taken;
 use crate::registry::auto;
 use crate::segments::{TIMEOUT, take_until_refused};
 use crate::server::{Server, Shutdown};
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, ensure};
 use postgres::error::{DbError, SqlState};
@@ -15,7 +16,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What nodes call their registry, if they have one.
+/// The name of the registry on its nodes, if there is one.
 pub const NAME: &str = "central";
 /// Makes a server a node of that registry.
 pub const JOIN: &str = "select snowflake_ids.use_registry('central')";
@@ -45,14 +46,52 @@ impl Cluster {
     /// A registry and so many nodes with settings of their own.
     #[track_caller]
     pub fn of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
+        let cluster = Self::strangers_of(registry, node, nodes)?;
+        cluster.join()?;
+        Ok(cluster)
+    }
+
+    /// A registry and so many servers that know it and have not joined it.
+    #[track_caller]
+    fn strangers_of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
         let registry = registry.start()?;
-        registry.serve_nodes()?;
-        let nodes = (0..nodes).map(|_| {
-            let node = node.clone().start()?;
-            node.join(&registry)?;
-            Ok(node)
-        });
-        Ok(Self { nodes: nodes.collect::<Result<_>>()?, registry })
+        let nodes = (0..nodes).map(|_| node.clone().start());
+        let cluster = Self { nodes: nodes.collect::<Result<_>>()?, registry };
+        cluster.introduce()?;
+        Ok(cluster)
+    }
+
+    fn introduce(&self) -> Result<()> {
+        self.registry.serve_nodes()?;
+        self.nodes.iter().try_for_each(|node| node.introduce(NAME, &[self.registry.port()]).map(drop))
+    }
+
+    fn join(&self) -> Result<()> {
+        self.nodes.iter().try_for_each(|node| node.connect("postgres")?.run(JOIN))
+    }
+
+    /// Runs cases on one registry with so many nodes, all of which join it anew for each case.
+    ///
+    /// # Errors
+    /// Cases failed.
+    pub fn cases(nodes: usize, cases: &[Case<Self>]) -> Result<()> {
+        let start = || Self::start(nodes);
+        cases::run(cases, start, |cluster| cluster.renew().and_then(|()| cluster.join()))
+    }
+
+    /// The same with one server that knows the registry and has not joined it.
+    ///
+    /// # Errors
+    /// Cases failed.
+    pub fn cases_of_strangers(cases: &[Case<Self>]) -> Result<()> {
+        cases::run(cases, || Self::strangers_of(auto(), &node(), 1), |cluster| cluster.renew())
+    }
+
+    fn renew(&self) -> Result<()> {
+        // Else nodes would look for what is not there any more.
+        self.nodes.iter().try_for_each(Server::renew)?;
+        self.registry.renew()?;
+        self.introduce()
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.
@@ -87,7 +126,7 @@ impl Server {
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create role {ROLE} login password '{PASSWORD}';
              grant execute on function snowflake_ids.registry_serve(text),
                  snowflake_ids.registry_take_over(text) to {ROLE}"
@@ -119,7 +158,7 @@ impl Server {
         let mut client = self.session()?;
         let hosts = vec!["127.0.0.1"; ports.len()].join(",");
         let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create extension if not exists postgres_fdw;
              create server {name} foreign data wrapper postgres_fdw options
                (host '{hosts}', port '{ports}', dbname 'postgres', target_session_attrs 'read-write');
@@ -132,7 +171,7 @@ impl Server {
     #[track_caller]
     pub fn join(&self, registry: &Self) -> Result<Client> {
         let mut client = self.introduce(NAME, &[registry.port()])?;
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
         Ok(client)
     }
 
@@ -141,14 +180,7 @@ impl Server {
     pub fn end_nodes_sessions(&self) -> Result<()> {
         let sessions =
             format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{ROLE}'");
-        Ok(self.connect("postgres")?.batch_execute(&sessions)?)
-    }
-
-    /// How many statements nodes have sent to this registry, if it logs all statements and each with its user.
-    pub fn statements_of_nodes(&self) -> usize {
-        let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
-        let is_one = |line: &&str| line.starts_with(&execute) || line.starts_with(&simple);
-        self.log().lines().filter(is_one).count()
+        self.connect("postgres")?.run(&sessions)
     }
 
     /// Runs this server from now on with the data directory of another one, which goes with it.
@@ -180,14 +212,14 @@ impl Server {
 /// A column of a tag's row in the table of the session's database.
 #[track_caller]
 pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
-    sql::one(client, &format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
+    client.one(&format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
 }
 
 /// A column of `registry_status`, for one of the registries that a node uses.
 #[track_caller]
 pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column: &str) -> Result<T> {
     let status = "snowflake_ids.registry_status where database = current_database()";
-    sql::one(client, &format!("select {column} from {status} and server = '{name}'"))
+    client.one(&format!("select {column} from {status} and server = '{name}'"))
 }
 
 /// Waits until a registry's state is this one.
@@ -204,10 +236,10 @@ pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
 /// The highest id of a tag that a node has received.
 #[track_caller]
 pub fn received(client: &mut Client, tag: &str) -> Result<i64> {
-    sql::one(client, &format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
+    client.one(&format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
 }
 
-/// What an error tells its reader.
+/// Message, DETAIL and HINT of an error.
 pub fn said(error: &DbError) -> String {
     [Some(error.message()), error.detail(), error.hint()].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
@@ -253,13 +285,13 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
 #[track_caller]
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
-    Ok(client.batch_execute(&set)?)
+    client.run(&set)
 }
 
 /// Ends short waits.
 #[track_caller]
 pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
-    Ok(client.batch_execute("reset snowflake_ids.segment_wait_timeout")?)
+    client.run("reset snowflake_ids.segment_wait_timeout")
 }
 
 impl Server {
@@ -269,7 +301,7 @@ impl Server {
     #[track_caller]
     pub fn lies(&self, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create table mood (mood text not null); insert into mood values ('');
              alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
              alter function snowflake_ids.registry_serve(text) rename to honestly;

@@ -26,7 +26,7 @@ impl Folder {
         Ok(Self { path, owner, programs })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.path.path()
     }
@@ -41,7 +41,7 @@ impl Folder {
         self.programs.command(program, self.path())
     }
 
-    /// What the server has written to its log, at all its starts.
+    /// The server's log, of all its starts.
     pub fn log(&self) -> PathBuf {
         self.path().join("log")
     }

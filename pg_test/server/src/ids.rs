@@ -1,9 +1,9 @@
-//! What every list of ids must be.
+//! Properties of every list of ids.
 
 use anyhow::{Result, bail};
 use std::panic::Location;
 
-/// Where the smallest id stands that is in it twice.
+/// The two places of the smallest id that is in it twice.
 pub fn twice(ids: &[i64]) -> Option<[usize; 2]> {
     let mut places: Vec<_> = (0..ids.len()).collect();
     places.sort_unstable_by_key(|place| (ids[*place], *place));

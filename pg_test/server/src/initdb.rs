@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where a cluster is that `initdb` made with these arguments, as the variable is called in Postgres's own tests.
+/// The variable, known from Postgres's own tests, that names a cluster made by `initdb` with these arguments.
 const TEMPLATE: &str = "INITDB_TEMPLATE";
 
 /// Makes the cluster of a server.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// here goes nowhere else.
 #[derive(Clone, Debug)]
 pub struct Installation {
-    /// That of the Postgres that this is a copy of.
+    /// The `pg_config` of the Postgres that this is a copy of.
     pg_config: OsString,
     /// The folder below which it lies; removed when nothing runs from it any more.
     root: Arc<TempDir>,
@@ -25,9 +25,9 @@ pub struct Installation {
 /// A version of the extension.
 #[derive(Clone, Debug)]
 pub enum Version {
-    /// What is installed.
+    /// The installed files.
     Present,
-    /// What lies below a folder, as `make` packages it.
+    /// The files below a folder, as `make` packages it.
     Packaged(PathBuf),
 }
 
@@ -62,7 +62,7 @@ impl Installation {
         programs::output(Command::new("cp").args(options).arg(from).arg(to)).map(drop)
     }
 
-    /// Where a folder of Postgres lies here, as `pg_config` calls it.
+    /// A folder of Postgres here, as `pg_config` calls it.
     fn folder(&self, name: &str) -> Result<PathBuf> {
         let installed = programs::installed(&self.pg_config, name)?;
         Ok(self.root.path().join(installed.strip_prefix("/").unwrap_or(&installed)))

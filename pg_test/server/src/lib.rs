@@ -5,32 +5,35 @@
 //! | --- | --- |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
 //! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
-//! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for queries and for the errors they should give; what every list of ids must be |
+//! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for statements and for the errors that they should give; properties of every list of ids |
 //! | [`functions`] | the functions of the extension that take a text, as the catalog has them |
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
-//! | [`builder`] | what a server is started with |
-//! | `crash`, `pause`, `standby`, `copies`, `pg_upgrade` | what else can become of a server: one process dies, all hang, it is promoted, it is copied, it becomes one of another Postgres |
-//! | [`state_file`] | the file that reserves ids, and what can happen to it |
+//! | [`builder`] | the settings and the environment of a server |
+//! | [`cases`] | cases that share a server |
+//! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server whose process dies, that hangs, is promoted, copied, dumped, or becomes one of another Postgres |
+//! | [`state_file`] | the file that reserves ids, and its faults |
 //! | [`restores`] | parts of its data directory from an earlier moment |
+//! | [`sessions`] | many sessions at once, and threads that end |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
-//! | [`snowflakes`], [`segments`] | what tests of either kind of ids ask again and again |
+//! | [`snowflakes`], [`segments`] | helpers for tests of either kind of ids |
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
 //! | [`citus`] | a stand-in for Citus, and a cluster of it |
-//! | [`sessions`] | many sessions at once |
-//! | [`catalog`] | what the catalog says of the extension, to be compared |
+//! | [`catalog`] | the catalog's properties of the extension, to be compared |
 //! | [`upgrades`] | a database with all that ids are taken from, to be upgraded |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
 pub mod builder;
+pub mod cases;
 pub mod catalog;
 pub mod citus;
 mod clock;
 pub mod cluster;
 mod copies;
 mod crash;
+mod dumps;
 mod folder;
 pub mod functions;
 pub mod ids;
@@ -60,7 +63,7 @@ pub use builder::Builder;
 pub use pause::Paused;
 pub use server::{Server, Shutdown};
 
-/// Whether to test for as long as it takes to trust it (`SNOWFLAKE_IDS_FULL=1`), or for a moment.
+/// True if tests are to run for as long as it takes to trust them (`SNOWFLAKE_IDS_FULL=1`), not for a moment.
 pub fn full() -> bool {
     std::env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1")
 }

@@ -2,48 +2,48 @@
 
 use crate::ids;
 use crate::server::Server;
-use crate::sql;
+use crate::sessions::Ends;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, bail};
 use postgres::error::DbError;
 use postgres::{Client, Statement};
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
-/// How long a session that was refused waits before it asks again.
+/// The pause of a session that was refused before it asks again.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What sessions were given, and why they were refused.
+/// The ids that sessions were given, and their errors.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// The ids, in the order in which each session was given them.
     pub ids: Vec<i64>,
     /// The errors of the calls that gave none.
     pub refusals: Vec<DbError>,
-    /// Where the ids of each taker begin, and who that is.
+    /// The first place and the name of each taker.
     takers: Vec<(usize, String)>,
 }
 
 impl Taken {
-    /// What the test itself took.
+    /// Ids that the test itself took.
     pub fn own(ids: Vec<i64>) -> Self {
         Self::by("the test itself".to_owned(), ids)
     }
 
-    /// What a taker was given.
+    /// Ids of one taker.
     pub fn by(taker: String, ids: Vec<i64>) -> Self {
         Self { ids, refusals: Vec::new(), takers: vec![(0, taker)] }
     }
 
-    /// What others were given too.
+    /// Adds the ids of others.
     pub fn add(&mut self, other: Self) {
         let before = self.ids.len();
         self.takers.extend(other.takers.into_iter().map(|(start, taker)| (before + start, taker)));
         self.ids.extend(other.ids);
-        // What the test itself adds comes after it.
+        // Ids of the test itself come after it.
         self.takers.push((self.ids.len(), "the test itself".to_owned()));
         self.refusals.extend(other.refusals);
     }
@@ -72,7 +72,7 @@ impl Taken {
         })
     }
 
-    /// Who was given the id at a place, and as which one.
+    /// The taker of the id at a place, and the id's number among that taker's.
     fn taker(&self, place: usize) -> String {
         let after = self.takers.partition_point(|(start, _)| *start <= place);
         match after.checked_sub(1).map(|last| &self.takers[last]) {
@@ -92,7 +92,7 @@ impl Taken {
 #[must_use]
 pub struct Load {
     stop: Arc<AtomicBool>,
-    /// How many ids each session has been given.
+    /// The number of ids that each session has been given.
     given: Vec<Arc<AtomicU64>>,
     threads: Vec<JoinHandle<Taken>>,
 }
@@ -103,7 +103,7 @@ impl Server {
     pub fn load(&self, sessions: usize) -> Result<Load> {
         let mut clients = self.sessions("postgres", sessions)?;
         for client in clients.iter_mut().skip(1).step_by(4) {
-            client.batch_execute("set snowflake_ids.cache = 100")?;
+            client.run("set snowflake_ids.cache = 100")?;
         }
         Load::start(self.port(), clients, |number| {
             if number % 4 == 2 { "select snowflake_nextvals(50)" } else { "select snowflake_nextval()" }
@@ -157,7 +157,7 @@ impl Load {
         let (mut given, mut threads) = (Vec::new(), Vec::new());
         for (number, mut client) in clients.into_iter().enumerate() {
             let call = client.prepare(call(number))?;
-            let process: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+            let process: i32 = client.one("select pg_backend_pid()")?;
             let taker = format!("process {process} of the server on port {port}");
             let (stop, count) = (Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
             given.push(Arc::clone(&count));
@@ -206,7 +206,7 @@ impl Load {
     pub fn until_ended(self) -> Taken {
         let mut taken = Taken::default();
         for thread in self.threads {
-            taken.add(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            taken.add(thread.ended());
         }
         taken
     }

@@ -5,10 +5,8 @@ use crate::server::Server;
 use anyhow::Result;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use std::thread::sleep;
-use std::time::Duration;
 
-/// What hangs until this is dropped.
+/// Processes that hang until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Paused {
@@ -29,13 +27,6 @@ impl Server {
         let child = self.child(process)?;
         processes::signal(&[child], Signal::SIGSTOP);
         Ok(Paused { processes: vec![child] })
-    }
-
-    /// Stops one of the server's processes wherever it is and lets it go on after a while.
-    pub fn hold_up(&self, process: i32, time: Duration) -> Result<()> {
-        let _paused = self.pause_process(process)?;
-        sleep(time);
-        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ impl Server {
         Ok(())
     }
 
-    /// What the programs that it ran complained of. From 15 on it keeps their logs in the new data directory, before where it
+    /// The errors of the programs that it ran. From 15 on it keeps their logs in the new data directory, before where it
     /// was started.
     fn pg_upgrade_errors(&self) -> Result<String> {
         let folder = self.folder.path().to_string_lossy();

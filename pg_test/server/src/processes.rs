@@ -37,7 +37,7 @@ pub(crate) fn wait_for_end(processes: &[Pid]) -> Result<()> {
     wait::until_true("the server's children to die", || Ok(!processes.iter().any(|process| runs(*process))))
 }
 
-/// Whether a process is there and not merely waiting to be reaped.
+/// True for a process that is not merely waiting to be reaped.
 fn runs(process: Pid) -> bool {
     !matches!(state(process), None | Some('Z' | 'X'))
 }
@@ -52,7 +52,7 @@ pub(crate) fn parent(process: Pid) -> Option<Pid> {
     stat(process)?.split_whitespace().nth(1)?.parse().ok().map(Pid::from_raw)
 }
 
-/// What the system says of a process, from its state on.
+/// The fields of `/proc/PID/stat`, from the state on.
 fn stat(process: Pid) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // "pid (name) state parent ...", and the name may hold anything.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub struct Programs {
     bindir: PathBuf,
     owner: Owner,
-    /// Where they lie, if not where they were installed; it stays as long as anything runs from it.
+    /// Their folder, if they are not where they were installed; it stays as long as anything runs from it.
     _root: Option<Arc<TempDir>>,
 }
 
@@ -35,7 +35,7 @@ impl Programs {
         Self { bindir, owner, _root: Some(root) }
     }
 
-    /// Where they lie.
+    /// Their folder.
     pub(crate) fn bindir(&self) -> &Path {
         &self.bindir
     }

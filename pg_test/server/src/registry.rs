@@ -3,20 +3,20 @@
 use crate::server::Server;
 use crate::snowflakes::next;
 use crate::wait;
-use crate::{Builder, sql};
+use crate::{Builder, sql::Session};
 use anyhow::{Context, Result};
 use postgres::Client;
 
 /// A server that chooses or leases its worker id.
 pub fn auto() -> Builder {
-    Server::builder().small().set("snowflake_ids.worker_id", "auto")
+    Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
 /// Notes down that another server holds a worker id of datacenter 0. `ahead` is how far its clock and its last id
 /// were from this server's clock, `expiry` how far its expiry is from it, both as intervals.
 #[track_caller]
 pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &str) -> Result<()> {
-    Ok(client.batch_execute(&format!(
+    client.run(&format!(
         "insert into snowflake_ids.worker_lease
            (datacenter_id, worker_id, system_identifier, timeline, host, port, data_directory, token, expires_at,
             clock, last_time, leased_at, renewed_at, layout)
@@ -24,7 +24,7 @@ pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &
            now() + interval '{expiry}', now() + interval '{ahead}', now() + interval '{ahead}', now(), now(),
            layout
          from snowflake_ids.status"
-    ))?)
+    ))
 }
 
 /// A session of a server that leases worker ids to others, and so its own.
@@ -34,7 +34,7 @@ pub fn serving(server: &Server) -> Result<Client> {
     next(&mut client)?;
     lease_to_another(&mut client, 31, "-1min", "2d")?;
     wait::until_true("a lease of its own", || {
-        sql::one(&mut client, "select leased_from is not null from snowflake_ids.status")
+        client.one("select leased_from is not null from snowflake_ids.status")
     })?;
     wait_for_id(&mut client)?;
     Ok(client)
@@ -43,8 +43,7 @@ pub fn serving(server: &Server) -> Result<Client> {
 /// The worker ids that this server holds in the registry of the session's database.
 #[track_caller]
 pub fn held(client: &mut Client) -> Result<Vec<i32>> {
-    sql::column(
-        client,
+    client.column(
         "select worker_id from snowflake_ids.worker_lease, pg_control_system() c
          where worker_lease.system_identifier = c.system_identifier and released_at is null",
     )

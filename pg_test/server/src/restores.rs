@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub enum Part {
     /// The state file.
     State,
-    /// What tells that there is one.
+    /// The marker file that says that there is one.
     Witness,
     /// The note of what was left over at a stop.
     CarryOver,
@@ -22,7 +22,7 @@ pub enum Part {
 pub const PARTS: [Part; 3] = [Part::State, Part::Witness, Part::CarryOver];
 
 impl Part {
-    /// Where it is in a data directory.
+    /// Its path in a data directory.
     pub const fn path(self) -> &'static str {
         match self {
             Self::State => "snowflake_ids.state.json",
@@ -32,7 +32,7 @@ impl Part {
     }
 }
 
-/// Where a part is taken from.
+/// The source of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// An earlier moment; missing where it was not there then.

@@ -1,7 +1,7 @@
-//! What tests of segments ask again and again.
+//! Helpers for tests of segments.
 
 use crate::server::Server;
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::Result;
 use postgres::Client;
@@ -19,13 +19,13 @@ pub const TIMEOUT: Duration = wait::LONG;
 /// The next id of a tag.
 #[track_caller]
 pub fn next(client: &mut Client, tag: &str) -> Result<i64> {
-    sql::one(client, &format!("select segment_nextval('{tag}')"))
+    client.one(&format!("select segment_nextval('{tag}')"))
 }
 
 /// Ids of a tag, each by a call of its own within one statement.
 #[track_caller]
 pub fn take(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
-    sql::column(client, &format!("select segment_nextval('{tag}') from generate_series(1, {count})"))
+    client.column(&format!("select segment_nextval('{tag}') from generate_series(1, {count})"))
 }
 
 /// Ids of a tag, each by a statement of its own, until the server refuses one.
@@ -43,19 +43,16 @@ pub fn take_until_refused(client: &mut Client, tag: &str) -> (Vec<i64>, anyhow::
 #[track_caller]
 pub fn create(client: &mut Client, tag: &str, definition: &str) -> Result<()> {
     let definition = if definition.is_empty() { String::new() } else { format!(", {definition}") };
-    Ok(client.batch_execute(&format!("select snowflake_ids.segment_create('{tag}'{definition})"))?)
+    client.run(&format!("select snowflake_ids.segment_create('{tag}'{definition})"))
 }
 
 /// A column of a tag's row in `segment_status`.
 #[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
-    sql::one(
-        client,
-        &format!(
-            "select {column} from snowflake_ids.segment_status
+    client.one(&format!(
+        "select {column} from snowflake_ids.segment_status
              where tag = '{tag}' and database = current_database()"
-        ),
-    )
+    ))
 }
 
 /// Waits until the segment after the one in use is there, too: until the next call of a session, nothing is being reserved.
@@ -67,7 +64,7 @@ pub fn settled(client: &mut Client, tag: &str) -> Result<()> {
 /// The processes of a kind that the server runs now.
 #[track_caller]
 pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
-    sql::column(client, &format!("select pid from pg_stat_activity where backend_type = '{kind}'"))
+    client.column(&format!("select pid from pg_stat_activity where backend_type = '{kind}'"))
 }
 
 /// Waits for a process of a kind.
@@ -88,7 +85,7 @@ pub fn wait_for_waiting(server: &Server, count: i64) -> Result<()> {
          where backend_type = 'client backend' and query like '%segment_nextval%' and pid <> pg_backend_pid()
            and state = 'active' and wait_event is not null"
     );
-    sql::becomes_true(&mut observer, &waiting)
+    observer.becomes_true(&waiting)
 }
 
 impl Server {
@@ -96,11 +93,10 @@ impl Server {
     #[track_caller]
     pub fn locker(&self, database: &str, tag: &str) -> Result<Client> {
         let mut client = self.connect(database)?;
-        client.batch_execute("begin")?;
-        sql::one::<String>(
-            &mut client,
-            &format!("select tag from snowflake_ids.segment where tag = '{tag}' for update"),
-        )?;
+        client.run("begin")?;
+        client.one::<String>(&format!(
+            "select tag from snowflake_ids.segment where tag = '{tag}' for update"
+        ))?;
         Ok(client)
     }
 }

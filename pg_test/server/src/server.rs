@@ -4,7 +4,7 @@ use crate::clock;
 use crate::folder::Folder;
 use crate::port::Port;
 use crate::processes;
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-/// How many lines of a server's log a failing test shows.
+/// The number of lines of a server's log that a failing test shows.
 const SHOWN: usize = 200;
 
 /// The ways to stop a server, as `pg_ctl` calls them.
@@ -47,7 +47,7 @@ pub struct Server {
     pub(crate) postmaster: Option<Child>,
     port: Port,
     pub(crate) environment: Vec<(String, String)>,
-    /// Whether it shows the end of its log when it is dropped.
+    /// True if it shows the end of its log when it is dropped.
     pub(crate) tells: bool,
 }
 
@@ -116,7 +116,7 @@ impl Server {
         [&[heading.as_str()], shown].concat().join("\n")
     }
 
-    /// How many lines of its log hold these words.
+    /// The number of lines of its log with these words.
     pub fn logged(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
     }
@@ -133,12 +133,11 @@ impl Server {
     #[track_caller]
     pub fn read_files_again(&self) -> Result<()> {
         let mut client = self.connect("postgres")?;
-        let read: SystemTime = sql::one(&mut client, "select pg_conf_load_time()")?;
-        client.batch_execute("select pg_reload_conf()")?;
+        let read: SystemTime = client.one("select pg_conf_load_time()")?;
+        client.run("select pg_reload_conf()")?;
         wait::until_true("the server to read its files again", || {
-            let again =
-                self.connect("postgres").and_then(|mut new| sql::one(&mut new, "select pg_conf_load_time()"));
-            // Where faults are injected, it may have no sessions for a moment.
+            let again = self.connect("postgres").and_then(|mut new| new.one("select pg_conf_load_time()"));
+            // It may have no sessions for a moment, if faults are injected.
             Ok(again.is_ok_and(|again: SystemTime| again != read))
         })
     }
@@ -223,7 +222,18 @@ impl Server {
 
     /// Stops it as [`Shutdown::Fast`] does and starts it again.
     pub fn restart(&mut self) -> Result<()> {
-        self.stop(Shutdown::Fast)?;
+        self.restart_by(Shutdown::Fast)
+    }
+
+    /// Stops it and starts it again.
+    pub fn restart_by(&mut self, how: Shutdown) -> Result<()> {
+        self.stop(how)?;
+        self.start_again()
+    }
+
+    /// Kills it, as [`Server::kill9`] does, and starts it again.
+    pub fn crash(&mut self) -> Result<()> {
+        self.kill9()?;
         self.start_again()
     }
 
@@ -232,7 +242,7 @@ impl Server {
         Ok(self.config(database).connect(NoTls)?)
     }
 
-    /// What such a session is connected with.
+    /// The configuration of such a session.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Client::configure();
         config.host_path(self.socket_folder()).port(self.port()).user("postgres").dbname(database);
@@ -242,28 +252,26 @@ impl Server {
     /// A session in the database `postgres`, with the extension created.
     pub fn session(&self) -> Result<Client> {
         let mut client = self.connect("postgres")?;
-        client.batch_execute(
-            "set client_min_messages = warning; create extension if not exists snowflake_ids",
-        )?;
+        client.run("set client_min_messages = warning; create extension if not exists snowflake_ids")?;
         Ok(client)
     }
 
     /// Creates a database with the extension.
     pub fn create_database(&self, name: &str) -> Result<()> {
-        self.connect("postgres")?.batch_execute(&format!("create database {name}"))?;
-        Ok(self.connect(name)?.batch_execute("create extension snowflake_ids")?)
+        self.connect("postgres")?.run(&format!("create database {name}"))?;
+        self.connect(name)?.run("create extension snowflake_ids")
     }
 
     /// Creates a database in an encoding, named after it, with the extension, and gives a session that speaks UTF-8.
     pub fn create_encoded_database(&self, encoding: &str) -> Result<Client> {
         let name = encoding.to_lowercase();
-        self.connect("postgres")?.batch_execute(&format!(
+        self.connect("postgres")?.run(&format!(
             "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
         ))?;
         let mut config = self.config(&name);
         config.options("-c client_encoding=UTF8 -c client_min_messages=warning");
         let mut client = config.connect(NoTls)?;
-        client.batch_execute("create extension snowflake_ids")?;
+        client.run("create extension snowflake_ids")?;
         Ok(client)
     }
 
@@ -278,7 +286,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // What a test prints is shown only if it fails.
+        // Output of a test is shown only if it fails.
         if self.tells {
             eprintln!("{}", self.end_of_log());
         }

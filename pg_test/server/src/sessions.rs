@@ -1,16 +1,43 @@
 //! Many sessions at once, and those of parallel plans.
 
 use crate::server::Server;
+use crate::sql::Session;
 use anyhow::Result;
 use postgres::Client;
 use std::panic::resume_unwind;
 use std::sync::Barrier;
-use std::thread;
+use std::thread::{self, JoinHandle, ScopedJoinHandle};
+
+/// A thread, whose panic is the test's own.
+pub trait Ends<T> {
+    /// Waits until it ends, and returns its result.
+    fn ended(self) -> T;
+}
+
+impl<T> Ends<T> for JoinHandle<T> {
+    fn ended(self) -> T {
+        self.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+impl<T> Ends<T> for ScopedJoinHandle<'_, T> {
+    fn ended(self) -> T {
+        self.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
 
 impl Server {
     /// So many sessions in a database.
     pub fn sessions(&self, database: &str, count: usize) -> Result<Vec<Client>> {
         (0..count).map(|_| self.connect(database)).collect()
+    }
+
+    /// Waits until a process waits for a lock.
+    #[track_caller]
+    pub fn wait_for_lock(&self, process: i32) -> Result<()> {
+        self.connect("postgres")?.becomes_true(&format!(
+            "select exists (select from pg_locks where pid = {process} and not granted)"
+        ))
     }
 }
 
@@ -29,7 +56,7 @@ pub fn at_once<T: Send>(
             })
         };
         let threads: Vec<_> = clients.into_iter().enumerate().map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        threads.into_iter().map(Ends::ended).collect()
     })
 }
 
@@ -37,7 +64,7 @@ pub fn at_once<T: Send>(
 /// of so many rows.
 pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
          set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
          create table t as select a from generate_series(1, {rows}) a; analyze t"

@@ -1,6 +1,6 @@
-//! What tests of snowflake ids ask again and again.
+//! Helpers for tests of snowflake ids.
 
-use crate::sql;
+use crate::sql::Session;
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::DbError;
@@ -10,34 +10,34 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The call that all is about.
 pub const NEXT: &str = "select snowflake_nextval()";
 
-/// How far the time in an id may be from the clock, in seconds, when both are asked for on a machine that is busy.
+/// The largest difference between the time in an id and the clock, in seconds, on a machine that is busy.
 pub const NEAR: std::ops::Range<f64> = -60.0..60.0;
 
-/// What a call says when the clock is too far behind.
+/// The error of a call when the clock is too far behind.
 pub const BEHIND: &str = "the clock is behind the ids already issued";
 
 /// The next id.
 #[track_caller]
 pub fn next(client: &mut Client) -> Result<i64> {
-    sql::one(client, NEXT)
+    client.one(NEXT)
 }
 
 /// Ids, each by a call of its own within one statement.
 #[track_caller]
 pub fn take(client: &mut Client, count: usize) -> Result<Vec<i64>> {
-    sql::column(client, &format!("{NEXT} from generate_series(1, {count})"))
+    client.column(&format!("{NEXT} from generate_series(1, {count})"))
 }
 
 /// The error of a call that must fail.
 #[track_caller]
 pub fn refused(client: &mut Client) -> Result<DbError> {
-    sql::error(client, NEXT)
+    client.error(NEXT)
 }
 
 /// A column of the status.
 #[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, column: &str) -> Result<T> {
-    sql::one(client, &format!("select {column} from snowflake_ids.status"))
+    client.one(&format!("select {column} from snowflake_ids.status"))
 }
 
 /// A length of time that the status shows, in seconds.
@@ -49,19 +49,19 @@ pub fn seconds(client: &mut Client, column: &str) -> Result<f64> {
 /// The time in an id, in seconds since 1970.
 #[track_caller]
 pub fn time(client: &mut Client, id: i64) -> Result<f64> {
-    sql::one(client, &format!("select extract(epoch from snowflake_timestamp({id}))::float8"))
+    client.one(&format!("select extract(epoch from snowflake_timestamp({id}))::float8"))
 }
 
 /// The worker in an id.
 #[track_caller]
 pub fn worker(client: &mut Client, id: i64) -> Result<i32> {
-    sql::one(client, &format!("select snowflake_worker_id({id})"))
+    client.one(&format!("select snowflake_worker_id({id})"))
 }
 
 /// The rollback bits in an id.
 #[track_caller]
 pub fn rollback(client: &mut Client, id: i64) -> Result<i32> {
-    sql::one(client, &format!("select rollback from snowflake_decode({id})"))
+    client.one(&format!("select rollback from snowflake_decode({id})"))
 }
 
 /// The true time, in seconds since 1970.

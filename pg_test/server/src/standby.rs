@@ -2,7 +2,7 @@
 
 use crate::programs;
 use crate::server::{Server, Shutdown};
-use crate::sql;
+use crate::sql::Session;
 use crate::wait;
 use anyhow::{Result, ensure};
 
@@ -18,22 +18,21 @@ impl Server {
 
     /// Ends its recovery and waits until it has ended.
     pub fn promote(&self) -> Result<()> {
-        ensure!(sql::one::<bool>(&mut self.connect("postgres")?, "select pg_promote()")?, "not promoted");
+        ensure!(self.connect("postgres")?.one::<bool>("select pg_promote()")?, "not promoted");
         Ok(())
     }
 
     /// Waits until it has replayed all that its primary has written by now.
     pub fn catch_up(&self, primary: &Self) -> Result<()> {
-        let written: String =
-            sql::one(&mut primary.connect("postgres")?, "select pg_current_wal_flush_lsn()::text")?;
+        let written: String = primary.connect("postgres")?.one("select pg_current_wal_flush_lsn()::text")?;
         let replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");
         let mut client = self.connect("postgres")?;
-        sql::becomes_true(&mut client, &replayed)
+        client.becomes_true(&replayed)
     }
 
     /// Lets a standby receive no more.
     pub fn cut_off(&self) -> Result<()> {
-        self.connect("postgres")?.batch_execute("alter system set primary_conninfo = ''")?;
+        self.connect("postgres")?.run("alter system set primary_conninfo = ''")?;
         self.read_files_again()?;
         wait::until_true("the stream to end", || Ok(!streams(self)?))
     }
@@ -42,7 +41,7 @@ impl Server {
     pub fn rewind(&mut self, primary: &Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
         // It reads the other's timeline from its control file, which a promotion does not write at once.
-        primary.connect("postgres")?.batch_execute("checkpoint")?;
+        primary.connect("postgres")?.run("checkpoint")?;
         let source = format!(
             "host={} port={} user=postgres dbname=postgres",
             primary.socket_folder().display(),
@@ -63,5 +62,5 @@ impl Server {
 }
 
 fn streams(standby: &Server) -> Result<bool> {
-    sql::one(&mut standby.connect("postgres")?, "select count(*) > 0 from pg_stat_wal_receiver")
+    standby.connect("postgres")?.one("select count(*) > 0 from pg_stat_wal_receiver")
 }

@@ -12,12 +12,12 @@ impl Server {
         self.data().join("snowflake_ids.state.json")
     }
 
-    /// What the state file is written as before it is renamed.
+    /// The name of the state file before it is renamed.
     pub fn new_state_file(&self) -> PathBuf {
         self.data().join("snowflake_ids.state.json.new")
     }
 
-    /// What the state files held that were put aside.
+    /// The contents of state files that were put aside.
     #[track_caller]
     pub fn rejected_state_files(&self) -> Result<Vec<Vec<u8>>> {
         let files = fs::read_dir(self.data())?.flatten();
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// Why a file can't be written.
+/// The reason for which a file can't be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Something is in its way.
@@ -56,7 +56,7 @@ pub enum Fault {
     DiskFull,
 }
 
-/// What keeps a server from writing its state file.
+/// An obstacle to writing a state file.
 #[derive(Debug)]
 #[must_use]
 pub struct Obstacle {

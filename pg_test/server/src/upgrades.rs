@@ -1,7 +1,7 @@
 //! A database with all that ids are taken from, on which versions of the extension and of Postgres follow each other.
 
 use crate::ids;
-use crate::sql;
+use crate::sql::Session;
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
@@ -42,12 +42,12 @@ const OBJECTS: &str = "
     create view told_of_sequences as select s.* from snowflake_ids.sequence_status as s;
     create function next_of_clerk() returns bigint language sql as $$ select segment_nextval('payments') $$";
 
-/// Where numbers come from.
+/// A source of numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// A statement that gives one.
     pub call: &'static str,
-    /// Whether a restart in good order leaves no gap.
+    /// True if a restart in good order leaves no gap.
     pub is_dense: bool,
 }
 
@@ -82,7 +82,7 @@ pub const SOURCES: [Source; 15] = [
 /// Another name for what one of them gives.
 pub const BOUND: &str = "select nextval('bound')";
 
-/// What was taken of each source.
+/// The numbers taken of each source.
 #[derive(Debug, Default)]
 pub struct Drawn(Vec<Vec<i64>>);
 
@@ -101,7 +101,7 @@ impl Drawn {
         for (source, drawn) in SOURCES.iter().zip(&mut self.0) {
             let before = drawn.last().copied();
             for _ in 0..30 {
-                drawn.push(sql::one(client, source.call)?);
+                drawn.push(client.one(source.call)?);
             }
             ids::growing(drawn).context(source.call)?;
             let first = drawn[drawn.len() - 30];
@@ -109,7 +109,7 @@ impl Drawn {
             ensure!(follows, "{}: {first} came after {before:?}", source.call);
         }
         let orders = &mut self.0[2];
-        orders.push(sql::one(client, BOUND)?);
+        orders.push(client.one(BOUND)?);
         ids::growing(orders).context(BOUND)
     }
 }
@@ -125,7 +125,7 @@ impl Drawn {
     }
 }
 
-/// What rows there are, that an upgrade leaves as they are: a text for each table.
+/// The rows that an upgrade leaves as they are: a text for each table.
 pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
     let tables = [
         "snowflake_ids.generator order by name",
@@ -138,7 +138,7 @@ pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
     ];
     let row = |table: &str| {
         let found: Vec<String> =
-            sql::column(client, &format!("select t::text from (select * from {table}) as t"))?;
+            client.column(&format!("select t::text from (select * from {table}) as t"))?;
         ensure!(!found.is_empty(), "no rows: {table}");
         Ok((table.to_owned(), found.join("\n")))
     };

@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::installation::{Installation, released};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 /// A function of the extension.
 struct Function {
@@ -73,7 +73,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
     })
 }
 
-/// What is at the ends of a type, or strange.
+/// Values at the ends of a type, and strange ones.
 fn extremes(of: &str) -> Result<&'static [&'static str]> {
     Ok(match of {
         "text" => &[
@@ -212,20 +212,20 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
         let Err(error) = client.simple_query(&statement) else { continue };
         let error =
             error.as_db_error().with_context(|| format!("the session is gone: {error}: {statement}"))?;
-        // What the server says itself of an oid that is no sequence, as to nextval(0).
+        // The server's own error for an oid that is no sequence, as of nextval(0).
         let is_servers_own = error.message().starts_with("could not open relation with OID ");
         if error.code().code().starts_with("XX") && !is_servers_own {
             found.push(format!("{statement}: {} {}", error.code().code(), error.message()));
         }
-        client.batch_execute("rollback")?;
+        client.run("rollback")?;
     }
     Ok(found)
 }
 
-/// What calls are made with, and two roles: one may call everything, one what every role may.
+/// Objects that calls are made with, and two roles: one may call everything, one what every role may.
 fn prepare(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create role clerk; create role passer_by;
          grant usage on schema snowflake_ids, snowflake_ids_internal to clerk;
          grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to clerk;
@@ -246,9 +246,9 @@ fn prepare(server: &Server) -> Result<Client> {
 /// Runs all calls as a role, as `form` has them stand, and undoes what can be undone.
 fn check(client: &mut Client, role: &str, few: bool, form: impl Fn(&str) -> String) -> Result<()> {
     let calls = calls(client, few)?;
-    client.batch_execute(&format!("set role {role}"))?;
+    client.run(&format!("set role {role}"))?;
     let found = internal_errors(client, calls.iter().map(|call| form(call)))?;
-    client.batch_execute("reset role")?;
+    client.run("reset role")?;
     ensure!(found.is_empty(), "{} of {} calls of {role}: {found:#?}", found.len(), calls.len());
     Ok(())
 }
@@ -266,7 +266,7 @@ fn check_server(server: &Server) {
 
 #[test]
 fn no_argument_of_a_superuser_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     check(&mut client, "postgres", false, |call| undone(&format!("select {call}")))?;
     check_server(&server);
@@ -275,7 +275,7 @@ fn no_argument_of_a_superuser_is_an_internal_error() -> Result<()> {
 
 #[test]
 fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     check(&mut client, "clerk", true, |call| undone(&format!("select {call}")))?;
     check(&mut client, "passer_by", true, |call| undone(&format!("select {call}")))?;
@@ -288,7 +288,7 @@ fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
 /// Within other statements, in subtransactions that fail, read only, and in the workers of a parallel query.
 #[test]
 fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     let places: &[fn(&str) -> String] = &[
         |call| undone(&format!("select * from {call} with ordinality")),
@@ -316,9 +316,9 @@ fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
     for place in places {
         check(&mut client, "postgres", true, place)?;
     }
-    let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
+    let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     let forced = if version < 160_000 { "force_parallel_mode" } else { "debug_parallel_query" };
-    client.batch_execute(&format!("set {forced} = on"))?;
+    client.run(&format!("set {forced} = on"))?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check(&mut client, "postgres", true, |call| {
         undone(&format!("select count({call}) from generate_series(1, 2)"))
@@ -330,7 +330,7 @@ fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
 /// Triggers on tables that they are not meant for.
 #[test]
 fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = prepare(&server)?;
     let tables = [
         "(id bigint)",
@@ -375,15 +375,15 @@ fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
 /// A standby, and a server that has not preloaded the library.
 #[test]
 fn no_server_is_an_internal_error() -> Result<()> {
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     let mut client = prepare(&primary)?;
     let standby = primary.standby()?;
     standby.catch_up(&primary)?;
-    client.batch_execute("select")?;
+    client.run("select")?;
     let mut client = standby.connect("postgres")?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&standby);
-    let bare = Server::builder().small().without_preload().start()?;
+    let bare = Server::builder().without_preload().start()?;
     let mut client = prepare(&bare)?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&bare);
@@ -396,7 +396,7 @@ fn no_argument_of_an_older_version_is_an_internal_error() -> Result<()> {
     let installation = Installation::new()?;
     installation.put_released_scripts()?;
     for version in released()? {
-        let server = Server::builder().small().installation(&installation).start()?;
+        let server = Server::builder().installation(&installation).start()?;
         let create = format!("create extension snowflake_ids version '{version}'");
         server.connect("postgres")?.batch_execute(&create).with_context(|| create)?;
         let mut client = prepare(&server)?;

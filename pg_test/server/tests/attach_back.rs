@@ -1,8 +1,8 @@
-//! What `attach` changed `detach` changes back: `pg_dump --schema-only` writes no line that it did not write before.
+//! `detach` changes back all that `attach` changed: `pg_dump --schema-only` writes no line that it did not write before.
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, programs, sql};
+use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 
 /// Columns of all kinds, each of a table of its own.
 const SCHEMA: &str = "
@@ -59,16 +59,15 @@ const COLUMNS: [&str; 20] = [
 ];
 
 fn schema(server: &Server) -> Result<Vec<String>> {
-    let dump = programs::output(server.command("pg_dump").args(["--schema-only", "postgres"]))?;
+    let dump = server.dump_as("postgres", "postgres", &["--schema-only"])?;
     // Newer ones write a key that is random.
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 
-fn check(again: bool) -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn check(server: &Server, again: bool) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(SCHEMA)?;
-    let before = schema(&server)?;
+    client.run(SCHEMA)?;
+    let before = schema(server)?;
     for table in COLUMNS {
         let attach = format!("select snowflake_ids.attach('{table}', 'id', 'segment')");
         client.batch_execute(&attach).with_context(|| table.to_owned())?;
@@ -78,62 +77,50 @@ fn check(again: bool) -> Result<()> {
         let insert = format!("insert into {table} values (default) returning id::bigint");
         let insert =
             if table == "c_parts" { "insert into c_parts (day) values (1) returning id" } else { &insert };
-        let id: i64 = sql::one(&mut client, insert).with_context(|| format!("a row of {table}"))?;
+        let id: i64 = client.one(insert).with_context(|| format!("a row of {table}"))?;
         assert!(id > 0, "{table}: {id}");
     }
-    assert_ne!(schema(&server)?, before);
+    assert_ne!(schema(server)?, before);
     for table in COLUMNS {
         match client.batch_execute(&format!("select snowflake_ids.detach('{table}', 'id')")) {
             Ok(()) => {}
             Err(error) => {
-                assert_eq!(
-                    error.code(),
-                    Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    "{table}: {error:?}"
-                );
-                let bound: Vec<String> = sql::column(
-                    &mut client,
-                    &format!(
-                        "select s.sequence::text from snowflake_ids_internal.sequences_of('{table}', 'id') s
+                assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{table}: {error:?}");
+                let bound: Vec<String> = client.column(&format!(
+                    "select s.sequence::text from snowflake_ids_internal.sequences_of('{table}', 'id') s
                          where snowflake_ids_internal.sequence_is_bound(s.sequence)"
-                    ),
-                )?;
+                ))?;
                 for sequence in bound {
-                    client.batch_execute(&format!("select snowflake_ids.unbind_sequence('{sequence}')"))?;
+                    client.run(&format!("select snowflake_ids.unbind_sequence('{sequence}')"))?;
                 }
             }
         }
     }
-    let after = schema(&server)?;
+    let after = schema(server)?;
     let lost: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
     let new: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
     assert!(lost.is_empty() && new.is_empty(), "lost: {lost:#?}\nnew: {new:#?}");
     assert_eq!(after, before, "in another order");
     // The next number is above those that were given.
-    let second: i64 = sql::one(&mut client, "insert into c_always values (default) returning id")?;
-    let least: i64 = sql::one(&mut client, "select min(id) from c_always")?;
+    let second: i64 = client.one("insert into c_always values (default) returning id")?;
+    let least: i64 = client.one("select min(id) from c_always")?;
     assert!(second > least, "{second} after {least}");
-    let explicit = sql::error(&mut client, "insert into c_always values (5)")?;
-    assert_eq!(explicit.code(), &SqlState::from_code("428C9"), "it is ALWAYS again");
+    client.fails("insert into c_always values (5)", &SqlState::from_code("428C9"))?;
     Ok(())
 }
 
-#[test]
-fn a_schema_is_what_it_was() -> Result<()> {
-    check(false)
+fn a_schema_is_what_it_was(server: &mut Server) -> Result<()> {
+    check(server, false)
 }
 
-#[test]
-fn a_schema_that_was_attached_twice_is_what_it_was() -> Result<()> {
-    check(true)
+fn a_schema_that_was_attached_twice_is_what_it_was(server: &mut Server) -> Result<()> {
+    check(server, true)
 }
 
 /// A test database, of a dump of the schema alone, after what the documents say to do in it.
-#[test]
-fn a_schema_alone_is_attached_again() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create table serials (id bigserial primary key, note text); create table \"it's\" (id bigint generated always as identity);
          create table plain (id bigint primary key);
          create table parts (id bigint, day int) partition by list (day); create table part partition of parts for values in (1);
@@ -141,68 +128,68 @@ fn a_schema_alone_is_attached_again() -> Result<()> {
              snowflake_ids.attach('plain', 'id'), snowflake_ids.attach('parts', 'id', 'segment', tag => 'of parts');
          insert into serials select from generate_series(1, 100)",
     )?;
-    client.batch_execute("create database copy")?;
-    let dump = programs::output(server.command("pg_dump").args(["--schema-only", "postgres"]))?;
-    let file = server.socket_folder().join("schema.sql");
-    std::fs::write(&file, dump)?;
-    programs::output(
-        server
-            .command("psql")
-            .args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy", "--file"])
-            .arg(file),
-    )?;
+    client.run("create database copy")?;
+    server.restore("copy", &server.dump_as("postgres", "postgres", &["--schema-only"])?)?;
     let mut copy = server.connect("copy")?;
-    let missing = sql::error(&mut copy, "insert into serials default values")?;
-    sql::explains(&missing, &SqlState::UNDEFINED_OBJECT, "segment tag \"public.serials\" does not exist")?;
+    copy.explained(
+        "insert into serials default values",
+        &SqlState::UNDEFINED_OBJECT,
+        "segment tag \"public.serials\" does not exist",
+    )?;
     let documents = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adopt.md"))?;
     let recipe = documents.split("<!-- schema-only -->").nth(1).context("the recipe")?;
     let recipe = recipe.split("```").nth(1).and_then(|block| block.strip_prefix("sql")).context("a block")?;
-    copy.batch_execute(recipe)?;
+    copy.run(recipe)?;
     for insert in ["serials (note) values ('x')", "\"it's\" values (default)", "parts (day) values (1)"] {
-        let id: i64 = sql::one(&mut copy, &format!("insert into {insert} returning id"))?;
+        let id: i64 = copy.one(&format!("insert into {insert} returning id"))?;
         assert_eq!(id, 1, "{insert}");
     }
-    assert_eq!(sql::one::<i64>(&mut copy, "select nextval('serials_id_seq')")?, 2);
-    let id: i64 = sql::one(&mut copy, "insert into plain values (default) returning id")?;
+    assert_eq!(copy.one::<i64>("select nextval('serials_id_seq')")?, 2);
+    let id: i64 = copy.one("insert into plain values (default) returning id")?;
     assert!(id > 1, "{id}");
     Ok(())
 }
 
 /// `currval` of the sequence of a domain's column gives the id of the row.
-#[test]
-fn a_column_of_a_domain_is_attached() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_column_of_a_domain_is_attached(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create domain wide as bigint not null; create domain narrow as integer; create domain text_id as text;
          create table t (id wide primary key, other text_id); create sequence s owned by t.id; alter table t alter id set default nextval('s');
          create table n (id narrow); create table r (t narrow references t);
          select snowflake_ids.attach('n', 'id', 'segment')",
     )?;
-    let refers = sql::error(&mut client, "select snowflake_ids.attach('t', 'id')")?;
-    sql::explains(
-        &refers,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    client.explained(
+        "select snowflake_ids.attach('t', 'id')",
+        sql::NOT_IN_STATE,
         "column \"t\" of relation \"public.r\" refers to the column, and cannot hold its ids",
     )?;
-    client.batch_execute("drop table r; select snowflake_ids.attach('t', 'id')")?;
+    client.run("drop table r; select snowflake_ids.attach('t', 'id')")?;
     for insert in [
         "(other) values ('x')",
         "values (default, 'x')",
         "values (default, 'x'), (default, 'y')",
         "(other) select 'z' from generate_series(1, 2)",
     ] {
-        client.batch_execute(&format!("insert into t {insert}"))?;
+        client.run(&format!("insert into t {insert}"))?;
         let row = client.query_one("select currval('s'), max(id)::bigint from t", &[])?;
         assert_eq!(row.get::<_, i64>(0), row.get::<_, i64>(1), "{insert}");
     }
-    client
-        .batch_execute("copy t (other) from program 'echo copied'; select snowflake_ids.detach('t', 'id')")?;
-    let error = sql::error(&mut client, "select snowflake_ids.attach('t', 'other')")?;
-    sql::explains(
-        &error,
+    client.run("copy t (other) from program 'echo copied'; select snowflake_ids.detach('t', 'id')")?;
+    client.explained(
+        "select snowflake_ids.attach('t', 'other')",
         &SqlState::INVALID_PARAMETER_VALUE,
         "column \"other\" of relation \"public.t\" must be bigint",
     )?;
     Ok(())
+}
+
+#[test]
+fn detach_takes_back_what_attach_changed() -> Result<()> {
+    Server::builder().cases(cases![
+        a_schema_is_what_it_was,
+        a_schema_that_was_attached_twice_is_what_it_was,
+        a_schema_alone_is_attached_again,
+        a_column_of_a_domain_is_attached
+    ])
 }

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::thread;
 
 /// Code that is run by every role that can be made to: it notes whose rights it has, under `what`, and grabs what it can. The
@@ -58,7 +59,7 @@ const LOOTING: &str = "
     create domain hostile.domain as bigint check (hostile.evil_check(value));
 ";
 
-/// How a table comes with code. Each makes `hostile.t (id bigint, note text)`, with rows; what it does it does as mallory.
+/// Tables that come with code. Each makes `hostile.t (id bigint, note text)`, with rows; what it does it does as mallory.
 const ATTACKS: &[(&str, &str)] = &[
     (
         "an index on an expression",
@@ -161,18 +162,17 @@ const CALLS: &[&str] = &[
     "detach('hostile.t', 'id', kind => 'identity')",
 ];
 
-/// A server where mallory has prepared himself, a session of the superuser's, and one of mallory's.
-fn server() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().small().start()?;
+/// A session of the superuser's, and one of mallory's, who has prepared himself.
+fn sessions(server: &Server) -> Result<(Client, Client)> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "set constraint_exclusion = on;
          create role mallory login; create role alice login;
          create schema hostile authorization mallory; grant usage on schema hostile to public",
     )?;
     let mut mallory = server.connect_as("mallory", "")?;
-    mallory.batch_execute(LOOTING)?;
-    Ok((server, client, mallory))
+    mallory.run(LOOTING)?;
+    Ok((client, mallory))
 }
 
 /// No rights were had but these, and the session is as it was.
@@ -180,48 +180,45 @@ fn check_loot(client: &mut Client, whose: &str, what: &str) -> Result<()> {
     let others = format!(
         "select format('%s with the rights of %s', what, who) from hostile.loot where who <> '{whose}'"
     );
-    let others: Vec<String> = sql::column(client, &others)?;
+    let others: Vec<String> = client.column(&others)?;
     ensure!(others.is_empty(), "{what}: {others:?}");
-    ensure!(!sql::one::<bool>(client, "select rolsuper from pg_roles where rolname = 'mallory'")?, "{what}");
+    ensure!(!client.one::<bool>("select rolsuper from pg_roles where rolname = 'mallory'")?, "{what}");
     let session = "select current_user || ',' || session_user || ',' || current_setting('search_path') || ','
                        || current_setting('statement_timeout') || ',' || current_setting('constraint_exclusion')";
-    let session: String = sql::one(client, session)?;
+    let session: String = client.one(session)?;
     assert_eq!(session, "postgres,postgres,\"$user\", public,2min,on", "{what}");
     let left =
         "select count(*) from pg_class where relname = 'left_behind' and relnamespace = pg_my_temp_schema()";
-    assert_eq!(sql::one::<i64>(client, left)?, 0, "{what}");
+    assert_eq!(client.one::<i64>(left)?, 0, "{what}");
     let left = "select (select count(*) from pg_prepared_statements where name = 'left_behind')
                      + (select count(*) from pg_listening_channels())
                      + (select count(*) from pg_cursors where name = 'left_behind')";
-    assert_eq!(sql::one::<i64>(client, left)?, 0, "{what}");
+    assert_eq!(client.one::<i64>(left)?, 0, "{what}");
     Ok(())
 }
 
-#[test]
-fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
+fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
     let mut ran = 0;
     for (attack, setup) in ATTACKS {
         mallory.batch_execute(setup).with_context(|| setup.to_string())?;
-        mallory.batch_execute(
-            "insert into hostile.t (id, note) overriding system value values (1, 'x'), (2, 'y')",
-        )?;
+        mallory.run("insert into hostile.t (id, note) overriding system value values (1, 'x'), (2, 'y')")?;
         check_loot(&mut client, "mallory", attack)?;
-        mallory.batch_execute("truncate hostile.loot")?;
+        mallory.run("truncate hostile.loot")?;
         for call in CALLS {
             client
                 .batch_execute(&format!("select snowflake_ids.{call}"))
                 .with_context(|| format!("{attack}: {call}"))?;
             check_loot(&mut client, "mallory", &format!("{attack}: {call}"))?;
         }
-        if sql::one::<i64>(&mut client, "select count(*) from hostile.loot")? > 0 {
+        if client.one::<i64>("select count(*) from hostile.loot")? > 0 {
             ran += 1;
         }
-        mallory.batch_execute(
+        mallory.run(
             "drop table hostile.t cascade; drop view if exists hostile.t_id_seq;
                                  drop function if exists hostile.fire(); drop sequence if exists hostile.s",
         )?;
-        client.batch_execute("select snowflake_ids.segment_drop(tag) from snowflake_ids.segment")?;
+        client.run("select snowflake_ids.segment_drop(tag) from snowflake_ids.segment")?;
     }
     // Or this tests nothing: some code is run by any role that reads a table.
     ensure!(ran >= 4, "only {ran} of the tables had code that was run");
@@ -229,30 +226,28 @@ fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights() -> Result<(
 }
 
 /// A temporary table of mallory's, in the session of the superuser.
-#[test]
-fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
-    client.batch_execute(
+fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
+    client.run(
         "set role mallory;
          create temp table t (id bigint not null, note text);
          create index on t (id) where hostile.evil_check(1);
          reset role",
     )?;
-    mallory.batch_execute("truncate hostile.loot")?;
+    mallory.run("truncate hostile.loot")?;
     for call in CALLS {
         let call = call.replace("hostile.t", "pg_temp.t");
         client.batch_execute(&format!("select snowflake_ids.{call}")).with_context(|| call.clone())?;
         check_loot(&mut client, "mallory", &call)?;
     }
-    ensure!(sql::one::<i64>(&mut client, "select count(*) from hostile.loot")? > 0, "no code was run");
+    ensure!(client.one::<i64>("select count(*) from hostile.loot")? > 0, "no code was run");
     Ok(())
 }
 
-/// What hangs below alice's table may be mallory's: reading hers must not run mallory's code as alice, either.
-#[test]
-fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
-    client.batch_execute(
+/// A child of alice's table may be mallory's: reading hers must not run mallory's code as alice, either.
+fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
+    client.run(
         "create schema fair authorization alice;
          set session authorization alice;
          create table fair.t (id bigint not null, note text);
@@ -262,43 +257,40 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights() -> Result<
          alter table fair.child owner to mallory;
          grant create on schema fair to mallory",
     )?;
-    mallory.batch_execute(
+    mallory.run(
         "create index on fair.child (id) where hostile.evil_check(1);
          insert into fair.child values (41, 'x');
          truncate hostile.loot",
     )?;
-    client.batch_execute("select snowflake_ids.attach('fair.t', 'id', 'segment')")?;
+    client.run("select snowflake_ids.attach('fair.t', 'id', 'segment')")?;
     check_loot(&mut client, "mallory", "attach")?;
     let next = "insert into fair.child default values returning id";
-    assert_eq!(sql::one::<i64>(&mut mallory, next)?, 42);
-    client.batch_execute("set role alice; insert into fair.t default values; reset role")?;
-    assert_eq!(sql::one::<i64>(&mut client, "select id from only fair.t")?, 43);
-    client.batch_execute("select snowflake_ids.detach('fair.t', 'id')")?;
+    assert_eq!(mallory.one::<i64>(next)?, 42);
+    client.run("set role alice; insert into fair.t default values; reset role")?;
+    assert_eq!(client.one::<i64>("select id from only fair.t")?, 43);
+    client.run("select snowflake_ids.detach('fair.t', 'id')")?;
     check_loot(&mut client, "mallory", "detach")?;
-    ensure!(sql::one::<i64>(&mut client, "select count(*) from hostile.loot")? > 0, "no code was run");
-    let owner: String = sql::one(
-        &mut client,
-        "select sequenceowner::text from pg_sequences where sequencename = 't_id_seq'",
-    )?;
+    ensure!(client.one::<i64>("select count(*) from hostile.loot")? > 0, "no code was run");
+    let owner: String =
+        client.one("select sequenceowner::text from pg_sequences where sequencename = 't_id_seq'")?;
     assert_eq!(owner, "alice");
     // Alice may not have mallory's table read by another name.
-    client.batch_execute(
+    client.run(
         "grant usage on schema snowflake_ids to alice;
          grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to alice;
          grant all on snowflake_ids.segment to alice;
          set session authorization alice",
     )?;
-    let refused = sql::error(&mut client, "select snowflake_ids.attach('fair.t', 'id', 'segment')")?;
-    assert_eq!(refused.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{refused:?}");
+    let refused = client
+        .fails("select snowflake_ids.attach('fair.t', 'id', 'segment')", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     assert_eq!(refused.message(), "must be owner of table fair.child");
     Ok(())
 }
 
 /// A session that waits for a lock looks again when it has it: the table may be a view by then, or another's.
-#[test]
-fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Result<()> {
-    let (server, mut client, mut mallory) = server()?;
-    let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
+fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
+    let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     let into_view = "create rule \"_RETURN\" as on select to hostile.t do instead
                          select hostile.evil(7) as id, 'x'::text as note";
     let by_rename = "alter table hostile.t rename to aside;
@@ -317,23 +309,20 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         changes.push((into_view, Some("42809")));
     }
     for (change, expected) in changes {
-        mallory.batch_execute("create table hostile.t (id bigserial, note text); truncate hostile.loot")?;
+        mallory.run("create table hostile.t (id bigserial, note text); truncate hostile.loot")?;
         let mut other = server.connect_as("mallory", "")?;
-        other.batch_execute(&format!("begin; {change}"))?;
+        other.run(&format!("begin; {change}"))?;
         let error = thread::scope(|scope| -> Result<Option<String>> {
             let mut adopter = server.session()?;
-            let pid: i32 = sql::one(&mut adopter, "select pg_backend_pid()")?;
+            let pid = adopter.process()?;
             let attaching = scope.spawn(move || {
                 let attached =
                     adopter.batch_execute("select snowflake_ids.attach('hostile.t', 'id', 'segment')");
                 attached.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
             });
-            let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
-            wait::until(wait::LONG, "attach to wait for the lock", || {
-                Ok(sql::one::<Option<bool>>(&mut client, &waiting)?.filter(|waiting| *waiting))
-            })?;
-            other.batch_execute("commit")?;
-            Ok(attaching.join().ok().flatten())
+            server.wait_for_lock(pid)?;
+            other.run("commit")?;
+            Ok(attaching.ended())
         })?;
         assert_eq!(error.as_deref(), expected, "{change}");
         check_loot(&mut client, "mallory", change)?;
@@ -341,16 +330,15 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         mallory
             .batch_execute("drop view if exists hostile.t")
             .or_else(|_| mallory.batch_execute("drop table if exists hostile.t"))?;
-        mallory.batch_execute("drop table if exists hostile.aside; drop view if exists hostile.t_id_seq")?;
+        mallory.run("drop table if exists hostile.aside; drop view if exists hostile.t_id_seq")?;
     }
     Ok(())
 }
 
-/// What attach is made of gives no role more than it has, should it be allowed to call it.
-#[test]
-fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
-    let (_server, mut client, mut mallory) = server()?;
-    client.batch_execute(
+/// The parts of attach give no role more than it has, should it be allowed to call it.
+fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()> {
+    let (mut client, mut mallory) = sessions(server)?;
+    client.run(
         "create table public.precious (id bigserial);
          grant usage on schema snowflake_ids, snowflake_ids_internal to mallory;
          grant execute on all functions in schema snowflake_ids_internal to mallory",
@@ -368,8 +356,7 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
         "highest_id('precious', 'id')",
         "drop_sequences('precious', 'id')",
     ] {
-        let refused = sql::error(&mut mallory, &format!("select snowflake_ids_internal.{call}"))?;
-        assert_eq!(refused.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{call}: {refused:?}");
+        mallory.fails(&format!("select snowflake_ids_internal.{call}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     for (call, code) in [
         ("as_owner('hostile.loot'::regclass, 'reset role')", SqlState::INSUFFICIENT_PRIVILEGE),
@@ -384,18 +371,16 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
         ("create_sequence_for('hostile.loot'::regclass, 'select 1')", SqlState::INVALID_PARAMETER_VALUE),
         ("create_sequence_for('hostile.loot'::regclass, '')", SqlState::INVALID_PARAMETER_VALUE),
     ] {
-        let refused = sql::error(&mut mallory, &format!("select snowflake_ids_internal.{call}"))?;
+        let refused = mallory.error(&format!("select snowflake_ids_internal.{call}"))?;
         assert_eq!(refused.code(), &code, "{call}: {refused:?}");
     }
     Ok(())
 }
 
 /// A default may name a sequence of anybody's. A superuser who attaches the column does not bind that for its owner.
-#[test]
-fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_sequence_of_another_is_not_bound_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
-    superuser.batch_execute(
+    superuser.run(
         "create role victim; create role tenant; create schema v authorization victim; create schema t authorization tenant;
          grant usage on schema v to tenant;
          set role victim; create sequence v.numbers; create sequence v.bound; reset role;
@@ -408,9 +393,8 @@ fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
     )?;
     for (table, sequence) in [("of_numbers", "numbers"), ("of_bound", "bound")] {
         let attach = format!("select snowflake_ids.attach('t.{table}', 'id', 'segment')");
-        let error = sql::error(&mut superuser, &attach)?;
         let message = format!("sequence \"v.{sequence}\" is not the table owner's to bind");
-        sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
+        superuser.explained(&attach, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
     }
     let numbers = superuser.query_one("select nextval('v.numbers'), nextval('v.bound')", &[])?;
     assert_eq!((numbers.get::<_, i64>(0), numbers.get::<_, i64>(1)), (1, 1));
@@ -418,11 +402,9 @@ fn a_sequence_of_another_is_not_bound_for_a_table() -> Result<()> {
 }
 
 /// A tag that nobody named may be another role's: a parent's default says it, or the table is called as it is.
-#[test]
-fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
-    superuser.batch_execute(
+    superuser.run(
         "create role victim; create role tenant; create schema t authorization tenant; create schema v authorization tenant;
          select snowflake_ids.segment_create('taken', owner => 'victim'), snowflake_ids.segment_create('v.items', owner => 'victim'),
              snowflake_ids.segment_create('v.numbers', owner => 'victim'), snowflake_ids.segment_create('v.shared', owner => 'victim');
@@ -440,45 +422,44 @@ fn a_tag_of_another_is_not_moved_for_a_table() -> Result<()> {
         ("attach('v.of_shared', 'id', 'segment')", "v.shared"),
         ("bind_sequence('v.numbers', 'segment')", "v.numbers"),
     ] {
-        let error = sql::error(&mut superuser, &format!("select snowflake_ids.{call}"))?;
         let message = format!("segment tag \"{tag}\" is not the owner's to move");
-        sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
+        superuser.explained(
+            &format!("select snowflake_ids.{call}"),
+            &SqlState::INSUFFICIENT_PRIVILEGE,
+            &message,
+        )?;
     }
     // A tag of its own, then.
-    superuser.batch_execute("select snowflake_ids.attach('t.child', 'id', 'segment')")?;
+    superuser.run("select snowflake_ids.attach('t.child', 'id', 'segment')")?;
     for tag in ["taken", "v.items", "v.shared", "v.numbers"] {
-        let number: i64 = sql::one(&mut superuser, &format!("select segment_nextval('{tag}')"))?;
+        let number: i64 = superuser.one(&format!("select segment_nextval('{tag}')"))?;
         assert_eq!(number, 1, "{tag}");
     }
     Ok(())
 }
 
 /// A default may name any sequence by its oid. Of roles without a right to that, and in others' temporary tables, it says nothing.
-#[test]
-fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
-    superuser.batch_execute(
+    superuser.run(
         "create role plain; create schema p authorization plain; create schema v; create table v.items (id bigserial primary key)",
     )?;
-    let sequence: i64 = sql::one(&mut superuser, "select 'v.items_id_seq'::regclass::oid::bigint")?;
+    let sequence: i64 = superuser.one("select 'v.items_id_seq'::regclass::oid::bigint")?;
     let narrow = format!("(id smallint default nextval('{sequence}'::regclass))");
-    superuser.batch_execute(&format!("set role plain; create table p.narrow {narrow}; reset role"))?;
+    superuser.run(&format!("set role plain; create table p.narrow {narrow}; reset role"))?;
     let mut temporary = server.session()?;
-    temporary.batch_execute(&format!("create temp table narrow {narrow}"))?;
-    superuser.batch_execute("select snowflake_ids.attach('v.items', 'id', 'segment')")?;
+    temporary.run(&format!("create temp table narrow {narrow}"))?;
+    superuser.run("select snowflake_ids.attach('v.items', 'id', 'segment')")?;
     let most = "select max_value from snowflake_ids.segment where tag = 'v.items'";
-    assert_eq!(sql::one::<i64>(&mut superuser, most)?, i64::MAX);
-    superuser.batch_execute("select snowflake_ids.attach('v.items', 'id')")?;
+    assert_eq!(superuser.one::<i64>(most)?, i64::MAX);
+    superuser.run("select snowflake_ids.attach('v.items', 'id')")?;
     Ok(())
 }
 
 /// A function that costs nothing sees no row that a view is to hide.
-#[test]
-fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
-    superuser.batch_execute(
+    superuser.run(
         "create role plain; create sequence secret; select snowflake_ids.segment_create('secret', owner => current_user);
          select snowflake_ids.bind_sequence('secret', 'segment', 'secret');
          set role plain;
@@ -486,16 +467,14 @@ fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function() -> Result<()> {
              $$begin if $1 is not null then raise exception 'leaked'; end if; return true; end$$",
     )?;
     let seen = "select count(*) from snowflake_ids.sequence_status where pg_temp.leak(tag)";
-    assert_eq!(sql::one::<i64>(&mut superuser, seen)?, 0);
+    assert_eq!(superuser.one::<i64>(seen)?, 0);
     Ok(())
 }
 
 /// A default may name any tag. Of roles without a right to that it keeps no owner from a restart, and tells no position.
-#[test]
-fn a_default_without_a_right_to_a_tag_shares_it_with_nobody() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_default_without_a_right_to_a_tag_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
-    superuser.batch_execute(
+    superuser.run(
         "create role plain; create schema p authorization plain;
          create role owner; create schema o authorization owner;
          set role owner; create table o.items (id bigserial); reset role;
@@ -504,11 +483,27 @@ fn a_default_without_a_right_to_a_tag_shares_it_with_nobody() -> Result<()> {
          set role plain; create table p.blocking (id bigint default segment_nextval('o.items')); reset role;
          set role owner; insert into o.items values (default), (default); truncate o.items restart identity; reset role",
     )?;
-    assert_eq!(sql::one::<i64>(&mut superuser, "insert into o.items values (default) returning id")?, 1);
-    superuser.batch_execute(
+    assert_eq!(superuser.one::<i64>("insert into o.items values (default) returning id")?, 1);
+    superuser.run(
         "select snowflake_ids.segment_raise('o.items', 123456789);
          select snowflake_ids.attach('p.blocking', 'id', 'segment', tag => 'blocking')",
     )?;
-    assert_eq!(sql::one::<i64>(&mut superuser, "insert into p.blocking values (default) returning id")?, 1);
+    assert_eq!(superuser.one::<i64>("insert into p.blocking values (default) returning id")?, 1);
     Ok(())
+}
+
+#[test]
+fn code_of_others_has_no_more_rights_than_theirs() -> Result<()> {
+    Server::builder().cases(cases![
+        code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights,
+        code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights,
+        code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights,
+        a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again,
+        the_parts_of_attach_refuse_tables_of_others,
+        a_sequence_of_another_is_not_bound_for_a_table,
+        a_tag_of_another_is_not_moved_for_a_table,
+        a_default_without_a_right_to_a_sequence_shares_it_with_nobody,
+        a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function,
+        a_default_without_a_right_to_a_tag_shares_it_with_nobody
+    ])
 }

@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, full, sql};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, full, sql::Session};
 use std::thread;
 
 /// So many ids are right: in the partitions here, behind the foreign table, and on the second server.
@@ -14,7 +15,7 @@ fn rows() -> i64 {
 
 /// Lets a session read a server's tables as a role, by the foreign server of this name.
 fn connect(client: &mut Client, name: &str, server: &Server, role: &str) -> Result<()> {
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension if not exists postgres_fdw;
          create server {name} foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
          create user mapping for current_user server {name} options (user '{role}')",
@@ -25,11 +26,8 @@ fn connect(client: &mut Client, name: &str, server: &Server, role: &str) -> Resu
 }
 
 fn server(worker: &str) -> Result<(Server, Client)> {
-    let server = Server::builder()
-        .small()
-        .set("snowflake_ids.worker_id", worker)
-        .set("statement_timeout", "20min")
-        .start()?;
+    let server =
+        Server::builder().set("snowflake_ids.worker_id", worker).set("statement_timeout", "20min").start()?;
     let client = server.session()?;
     Ok((server, client))
 }
@@ -54,12 +52,12 @@ fn past(worker: u32) -> String {
 
 /// A table whose partitions are here, here, and in a foreign table.
 fn create_table(server: &Server, client: &mut Client) -> Result<()> {
-    client.batch_execute("create extension postgres_fdw")?;
-    client.batch_execute("create database far")?;
+    client.run("create extension postgres_fdw")?;
+    client.run("create database far")?;
     let mut far = server.connect("far")?;
     let third = rows() / 3;
-    far.batch_execute("create table orders_c (id bigint not null, part text not null)")?;
-    client.batch_execute(&format!(
+    far.run("create table orders_c (id bigint not null, part text not null)")?;
+    client.run(&format!(
         "create server far foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'far', fetch_size '10000');
          create user mapping for postgres server far options (user 'postgres');
          create table orders (id bigint not null, part text not null) partition by list (part);
@@ -74,13 +72,13 @@ fn create_table(server: &Server, client: &mut Client) -> Result<()> {
         past(1),
         past(2),
     ))?;
-    far.batch_execute("create extension snowflake_ids")?;
-    far.batch_execute(&format!(
+    far.run("create extension snowflake_ids")?;
+    far.run(&format!(
         "insert into orders_c select {}, 'c' from generate_series(1::bigint, {}) i",
         past(3),
         rows() - 2 * third
     ))?;
-    client.batch_execute("analyze")?;
+    client.run("analyze")?;
     Ok(())
 }
 
@@ -89,7 +87,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     let (first, mut client) = server("1")?;
     let (second, mut other) = server("4")?;
     create_table(&first, &mut client)?;
-    other.batch_execute(&format!(
+    other.run(&format!(
         "create table orders (id bigint not null, part text not null);
          insert into orders select {}, 'd' from generate_series(1, 100000) i",
         past(4)
@@ -97,32 +95,27 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     connect(&mut client, "second", &second, "postgres")?;
     let all = "'orders', 'id', connections => '{second}'";
     ensure!(faults(&mut client, all)?.is_empty(), "faults where there are none");
-    let total: i64 = sql::one(
-        &mut client,
-        &format!("select count from snowflake_ids.audit({all}) where finding = 'total'"),
-    )?;
+    let total: i64 =
+        client.one(&format!("select count from snowflake_ids.audit({all}) where finding = 'total'"))?;
     assert_eq!(total, rows() + 100_000);
 
     // Ids that are there once: of the first, the second and the third part.
     let id = |client: &mut Client, worker, i: i64| {
-        sql::one::<i64>(client, &format!("select {} from generate_series({i}::bigint, {i}) i", past(worker)))
+        client.one::<i64>(&format!("select {} from generate_series({i}::bigint, {i}) i", past(worker)))
     };
     let [first_id, last_id] = [id(&mut client, 1, 1)?, id(&mut client, 1, rows() / 3)?];
     let [second_id, third_id, fourth_id] =
         [id(&mut client, 2, 77)?, id(&mut client, 3, 78)?, id(&mut client, 4, 79)?];
-    let future: i64 = sql::one(&mut client, "select snowflake_min_id(now() + interval '2 days')")?;
+    let future: i64 = client.one("select snowflake_min_id(now() + interval '2 days')")?;
     // Within one partition, at both ends; over two partitions; with what is behind the foreign table; with the other server.
-    client.batch_execute(&format!(
+    client.run(&format!(
         "insert into orders values ({first_id}, 'a'), ({last_id}, 'a'), ({second_id}, 'a'), ({third_id}, 'b'),
              ({fourth_id}, 'b'), (-1, 'a'), ({future}, 'a')"
     ))?;
-    first.connect("far")?.batch_execute(&format!(
+    first.connect("far")?.run(&format!(
         "insert into orders_c values ({second_id}, 'c'), (-9223372036854775808, 'c'), ({future} + 4194304, 'c')"
     ))?;
-    other.batch_execute(&format!(
-        "insert into orders values ({}, 'd'), (-7, 'd')",
-        id(&mut client, 1, 500)?
-    ))?;
+    other.run(&format!("insert into orders values ({}, 'd'), (-7, 'd')", id(&mut client, 1, 500)?))?;
 
     let found = faults(&mut client, all)?;
     let of = |finding: &str| {
@@ -159,7 +152,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     // All rows are counted, by day and by worker.
     let sums = "select array_agg(s order by finding)::bigint[] from (select finding, sum(count) s from snowflake_ids.audit(ALL)
                     where finding in ('day', 'worker', 'total') group by finding) s";
-    let sums: Vec<i64> = sql::one(&mut client, &sums.replace("ALL", all))?;
+    let sums: Vec<i64> = client.one(&sums.replace("ALL", all))?;
     let total = rows() + 100_000 + 7 + 3 + 2;
     assert_eq!(sums, [total - 3, total, total - 3]);
     // By itself each part has less.
@@ -171,12 +164,10 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
 #[test]
 fn a_cancel_ends_it() -> Result<()> {
     let (server, mut client) = server("1")?;
-    client.batch_execute(
-        "create table orders (id bigint); insert into orders select generate_series(1, 100000)",
-    )?;
+    client.run("create table orders (id bigint); insert into orders select generate_series(1, 100000)")?;
     let cancel = client.cancel_token();
     let mut watcher = server.connect("postgres")?;
-    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid = client.process()?;
     let cancelled = thread::scope(|scope| -> Result<Option<SqlState>> {
         let auditing = scope.spawn(move || {
             let again =
@@ -184,9 +175,9 @@ fn a_cancel_ends_it() -> Result<()> {
             client.batch_execute(again).err().and_then(|error| error.code().cloned())
         });
         let active = format!("select state = 'active' from pg_stat_activity where pid = {pid}");
-        sql::becomes_true(&mut watcher, &active)?;
+        watcher.becomes_true(&active)?;
         cancel.cancel_query(NoTls)?;
-        Ok(auditing.join().ok().flatten())
+        Ok(auditing.ended())
     })?;
     assert_eq!(cancelled, Some(SqlState::QUERY_CANCELED));
     Ok(())
@@ -205,69 +196,64 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     let (_first, mut client) = server("1")?;
     let (second, mut other) = server("2")?;
     let orders = "create table orders (id bigint); insert into orders values (1), (2)";
-    client.batch_execute(orders)?;
+    client.run(orders)?;
     // There it takes rights, too; and rows that are hidden are not passed over.
-    other.batch_execute("create role reader login")?;
+    other.run("create role reader login")?;
     connect(&mut client, "as_reader", &second, "reader")?;
     connect(&mut client, "second", &second, "postgres")?;
     let [as_reader, there] = ["as_reader", "second"].map(total);
-    let missing = sql::error(&mut client, &there)?;
-    assert_eq!(missing.code(), &SqlState::UNDEFINED_TABLE, "{missing:?}");
-    other.batch_execute(orders)?;
-    let denied = sql::error(&mut client, &as_reader)?;
-    assert_eq!(denied.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{denied:?}");
-    other.batch_execute("grant select on orders to reader")?;
-    assert_eq!(sql::one::<i64>(&mut client, &as_reader)?, 4);
+    client.fails(&there, &SqlState::UNDEFINED_TABLE)?;
+    other.run(orders)?;
+    client.fails(&as_reader, &SqlState::INSUFFICIENT_PRIVILEGE)?;
+    other.run("grant select on orders to reader")?;
+    assert_eq!(client.one::<i64>(&as_reader)?, 4);
 
     // A table that is locked there is waited for until the caller's time is over.
     let mut locking = second.connect("postgres")?;
-    locking.batch_execute("begin; lock table orders")?;
-    assert_eq!(sql::error_within(&mut client, "2s", &there)?.code(), &SqlState::QUERY_CANCELED);
-    locking.batch_execute("rollback")?;
-    assert_eq!(sql::one::<i64>(&mut client, &there)?, 4);
+    locking.run("begin; lock table orders")?;
+    assert_eq!(client.error_within("2s", &there)?.code(), &SqlState::QUERY_CANCELED);
+    locking.run("rollback")?;
+    assert_eq!(client.one::<i64>(&there)?, 4);
     // Nothing is left of it, after an error either.
     let left = "select count(*) from pg_class where relname like 'snowflake_ids_audit%'";
-    assert_eq!(sql::one::<i64>(&mut client, left)?, 0);
+    assert_eq!(client.one::<i64>(left)?, 0);
 
     // A superuser may audit what is a tenant's, with a user mapping that the tenant does not have.
-    client.batch_execute(
+    client.run(
         "create role tenant; grant create on schema public to tenant; alter table orders owner to tenant",
     )?;
-    assert_eq!(sql::one::<i64>(&mut client, &there)?, 4);
+    assert_eq!(client.one::<i64>(&there)?, 4);
     // But a foreign server of mallory's leads to where mallory likes, as whom mallory likes.
-    client
-        .batch_execute("create role mallory; grant usage on foreign data wrapper postgres_fdw to mallory")?;
-    client.batch_execute("alter server second owner to mallory")?;
-    let refused = sql::error(&mut client, &there)?;
-    sql::explains(
-        &refused,
+    client.run("create role mallory; grant usage on foreign data wrapper postgres_fdw to mallory")?;
+    client.run("alter server second owner to mallory")?;
+    client.explained(
+        &there,
         &SqlState::INSUFFICIENT_PRIVILEGE,
         "foreign server \"second\" must belong to a superuser",
     )?;
 
     drop((second, other, locking));
-    let gone = sql::error(&mut client, &as_reader)?;
+    let gone = client.error(&as_reader)?;
     ensure!(gone.message().contains("could not") || gone.code() == &SqlState::CONNECTION_FAILURE, "{gone:?}");
     Ok(())
 }
 
-/// Where the library was not loaded at the server's start.
+/// The library was not loaded at the server's start.
 #[test]
 fn it_does_not_take_the_library() -> Result<()> {
-    let server =
-        Server::builder().small().without_preload().set("snowflake_ids.layout", "twitter").start()?;
+    let server = Server::builder().without_preload().set("snowflake_ids.layout", "twitter").start()?;
     let mut client = server.session()?;
-    client.batch_execute("create table orders (id bigint); insert into orders values (-1), (5), (5)")?;
+    client.run("create table orders (id bigint); insert into orders values (-1), (5), (5)")?;
     assert_eq!(faults(&mut client, "'orders', 'id'")?.len(), 2);
     let day = "select day::text from snowflake_ids.audit('orders', 'id') where finding = 'day'";
-    assert_eq!(sql::one::<String>(&mut client, day)?, "2010-11-04");
+    assert_eq!(client.one::<String>(day)?, "2010-11-04");
     Ok(())
 }
 
 #[test]
 fn it_does_not_take_a_primary() -> Result<()> {
-    let primary = Server::builder().small().start()?;
-    primary.session()?.batch_execute(
+    let primary = Server::builder().start()?;
+    primary.session()?.run(
         "select snowflake_ids.segment_create('tag');
          create table orders (id bigint); insert into orders values (-1), (5), (5);
          create table numbers (id bigint default segment_nextval('tag')); insert into numbers values (1), (3)",
@@ -276,8 +262,7 @@ fn it_does_not_take_a_primary() -> Result<()> {
     standby.catch_up(&primary)?;
     let mut client = standby.connect("postgres")?;
     assert_eq!(faults(&mut client, "'orders', 'id'")?.len(), 2);
-    let found =
-        sql::column::<String>(&mut client, "select finding from snowflake_ids.audit('numbers', 'id')")?;
+    let found = client.column::<String>("select finding from snowflake_ids.audit('numbers', 'id')")?;
     assert_eq!(found, ["future", "future", "total"]);
     Ok(())
 }
@@ -287,12 +272,12 @@ fn it_does_not_take_a_primary() -> Result<()> {
 #[test]
 fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
     let (server, mut client) = server("1")?;
-    client.batch_execute(
+    client.run(
         "create extension postgres_fdw; create role mallory login; grant usage on foreign data wrapper postgres_fdw to mallory;
          create schema hostile authorization mallory; grant usage on schema hostile to public",
     )?;
     let mut mallory = server.connect_as("mallory", "")?;
-    mallory.batch_execute(&format!(
+    mallory.run(&format!(
         "create table hostile.loot (who name default current_user);
          create function hostile.grab() returns bigint language sql as
              'insert into hostile.loot default values returning 1::bigint';
@@ -303,19 +288,19 @@ fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
         server.socket_folder().display(),
         server.port()
     ))?;
-    let refused = sql::error(&mut client, "select * from snowflake_ids.audit('hostile.t', 'id')")?;
+    let refused = client.error("select * from snowflake_ids.audit('hostile.t', 'id')")?;
     ensure!(refused.message().contains("password"), "{refused:?}");
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from hostile.loot")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from hostile.loot")?, 0);
     Ok(())
 }
 
-/// What the caller could not become is read with the caller's rights, not with the owner's.
+/// Tables of roles that the caller could not become are read with the caller's rights.
 #[test]
 fn the_owners_rights_are_not_lent() -> Result<()> {
     let (first, mut client) = server("1")?;
     let (second, mut other) = server("2")?;
-    other.batch_execute("create table orders (id bigint); insert into orders values (7)")?;
-    client.batch_execute(&format!(
+    other.run("create table orders (id bigint); insert into orders values (7)")?;
+    client.run(&format!(
         "create extension postgres_fdw; create role reader login;
          create server second foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
          create user mapping for postgres server second options (user 'postgres');
@@ -326,7 +311,7 @@ fn the_owners_rights_are_not_lent() -> Result<()> {
     ))?;
     assert_eq!(faults(&mut client, "'orders', 'id'")?, []);
     let mut reader = first.connect_as("reader", "")?;
-    let refused = sql::error(&mut reader, "select * from snowflake_ids.audit('orders', 'id')")?;
+    let refused = reader.error("select * from snowflake_ids.audit('orders', 'id')")?;
     ensure!(refused.message().contains("user mapping not found"), "{refused:?}");
     Ok(())
 }
@@ -342,15 +327,15 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         ("alter table s.orders alter column id type text", Some("42804")),
         ("revoke select on s.orders from reader", Some("42501")),
     ] {
-        client.batch_execute(
+        client.run(
             "create role reader login;
              create schema s; grant usage on schema s to reader;
              create table s.orders (id bigint); grant select on s.orders to reader",
         )?;
         let mut other = server.connect("postgres")?;
-        other.batch_execute(&format!("begin; lock table s.orders; {change}"))?;
+        other.run(&format!("begin; lock table s.orders; {change}"))?;
         let mut reader = server.connect_as("reader", "")?;
-        let pid: i32 = sql::one(&mut reader, "select pg_backend_pid()")?;
+        let pid = reader.process()?;
         let error = thread::scope(|scope| -> Result<Option<String>> {
             let auditing = scope.spawn(move || {
                 let audited =
@@ -360,12 +345,12 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
             let waiting = format!(
                 "select coalesce((select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}), false)"
             );
-            sql::becomes_true(&mut client, &waiting)?;
-            other.batch_execute("commit")?;
-            Ok(auditing.join().ok().flatten())
+            client.becomes_true(&waiting)?;
+            other.run("commit")?;
+            Ok(auditing.ended())
         })?;
         assert_eq!(error.as_deref(), expected, "{change}");
-        client.batch_execute("drop schema s cascade; drop role reader")?;
+        client.run("drop schema s cascade; drop role reader")?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::{Builder, Server, sql};
+use snowflake_ids_server_tests::{Builder, Server, sql::Session};
 
 /// Errors of ours, and of the server's within what we call.
 const ERRORS: [&str; 5] = [
@@ -14,14 +14,14 @@ const ERRORS: [&str; 5] = [
 ];
 
 fn server() -> Builder {
-    Server::builder().small().environment("RUST_BACKTRACE", "full").environment("RUST_LIB_BACKTRACE", "1")
+    Server::builder().environment("RUST_BACKTRACE", "full").environment("RUST_LIB_BACKTRACE", "1")
 }
 
 fn has_no_backtraces(server: &Server, client: &mut Client) -> Result<()> {
     let mut other = server.session()?;
-    other.batch_execute("begin; lock snowflake_ids.segment in access exclusive mode")?;
+    other.run("begin; lock snowflake_ids.segment in access exclusive mode")?;
     for query in ERRORS {
-        let error = sql::error_within(client, "200ms", query)?;
+        let error = client.error_within("200ms", query)?;
         let said = format!("{} {:?} {:?}", error.message(), error.detail(), error.hint());
         for part in ["backtrace", "::", "pgrx"] {
             assert!(!said.contains(part), "{query}: {said}");
@@ -32,14 +32,12 @@ fn has_no_backtraces(server: &Server, client: &mut Client) -> Result<()> {
 
 #[test]
 fn no_error_has_a_backtrace() -> Result<()> {
-    let server = server().start()?;
-    let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('locked')")?;
+    let (server, mut client) = server().with_session()?;
+    client.run("select snowflake_ids.segment_create('locked')")?;
     has_no_backtraces(&server, &mut client)?;
     // Others may have use for it.
-    client
-        .batch_execute("create temp table said (word text); copy said from program 'echo $RUST_BACKTRACE'")?;
-    assert_eq!(sql::one::<String>(&mut client, "select word from said")?, "full");
+    client.run("create temp table said (word text); copy said from program 'echo $RUST_BACKTRACE'")?;
+    assert_eq!(client.one::<String>("select word from said")?, "full");
     Ok(())
 }
 

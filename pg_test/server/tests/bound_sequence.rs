@@ -4,21 +4,22 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME};
-use snowflake_ids_server_tests::{Server, Shutdown, full, ids, programs, sql};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, Shutdown, cases, full, ids, sql, sql::Session};
 use std::collections::HashSet;
 use std::io::Write;
 use std::thread;
 
 const INCREMENT: i64 = 50;
 
-/// What eight sessions at once give.
+/// The results of eight sessions at once.
 fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<Vec<T>> {
     let take = &take;
     thread::scope(|scope| {
         let sessions: Vec<_> = (0..8).map(|session| scope.spawn(move || take(session))).collect();
         let mut all = Vec::new();
         for session in sessions {
-            all.extend(session.join().map_err(|_| anyhow::anyhow!("a session panicked"))??);
+            all.extend(session.ended()?);
         }
         Ok(all)
     })
@@ -26,11 +27,9 @@ fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<
 
 /// Hibernate's optimizers: pooled uses the ids up to the number that it got, or up to the one before; pooled-lo those from it
 /// on. All sessions take single ids beside.
-#[test]
-fn blocks_of_many_sessions_never_meet() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create sequence of_tag increment by 50; create sequence of_clock increment by 50;
          select snowflake_ids.bind_sequence('of_tag', 'segment', 'pooled');
          select snowflake_ids.bind_sequence('of_clock')",
@@ -40,13 +39,13 @@ fn blocks_of_many_sessions_never_meet() -> Result<()> {
             let mut session = server.session()?;
             let mut taken = Vec::new();
             for _ in 0..40 {
-                let number: i64 = sql::one(&mut session, &format!("select nextval('{sequence}')"))?;
+                let number: i64 = session.one(&format!("select nextval('{sequence}')"))?;
                 taken.extend(match of % 3 {
                     0 => number - INCREMENT..number,
                     1 => number - INCREMENT + 1..number + 1,
                     _ => number..number + INCREMENT,
                 });
-                taken.push(sql::one(&mut session, &format!("select {single}"))?);
+                taken.push(session.one(&format!("select {single}"))?);
             }
             Ok(taken)
         })?;
@@ -69,9 +68,9 @@ fn mix(server: &Server) -> Result<Vec<i64>> {
         let mut session = server.session()?;
         let mut taken = Vec::new();
         for _ in 0..25 {
-            taken.push(sql::one(&mut session, "select nextval('adopted_id_seq')")?);
-            sql::one::<i64>(&mut session, "insert into adopted (note) values ('one') returning id")?;
-            sql::one::<i64>(&mut session, "insert into identity (note) values ('one') returning id")?;
+            taken.push(session.one("select nextval('adopted_id_seq')")?);
+            session.one::<i64>("insert into adopted (note) values ('one') returning id")?;
+            session.one::<i64>("insert into identity (note) values ('one') returning id")?;
             let mut copy = session.copy_in("copy adopted (note) from stdin")?;
             copy.write_all(&b"copied\n".repeat(5))?;
             copy.finish()?;
@@ -80,39 +79,35 @@ fn mix(server: &Server) -> Result<Vec<i64>> {
     })
 }
 
-/// How often the server is started again: in a full run for about a minute.
+/// The number of restarts: in a full run for about a minute.
 fn restarts() -> usize {
     if full() { 40 } else { 2 }
 }
 
 /// All numbers of sessions that mix, over restarts of these kinds in turn; None is kill -9.
-fn mixed_over_restarts(kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
-    let mut server = Server::builder().small().start()?;
-    server.session()?.batch_execute(MIXED)?;
-    let mut taken = mix(&server)?;
+fn mixed_over_restarts(server: &mut Server, kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
+    server.session()?.run(MIXED)?;
+    let mut taken = mix(server)?;
     for kind in kinds.iter().cycle().take(restarts()) {
         match kind {
             Some(how) => server.stop(*how)?,
             None => server.kill9()?,
         }
         server.start_again()?;
-        taken.extend(mix(&server)?);
+        taken.extend(mix(server)?);
     }
     let mut client = server.session()?;
-    taken
-        .extend(sql::column::<i64>(&mut client, "select id from adopted union all select id from identity")?);
+    taken.extend(client.column::<i64>("select id from adopted union all select id from identity")?);
     ensure!(taken.len() == (1 + restarts()) * 8 * 25 * 8, "{}", taken.len());
     Ok(taken)
 }
 
-#[test]
-fn no_number_comes_twice_over_restarts() -> Result<()> {
-    ids::unique(mixed_over_restarts(&[Some(Shutdown::Fast), None])?)
+fn no_number_comes_twice_over_restarts(server: &mut Server) -> Result<()> {
+    ids::unique(mixed_over_restarts(server, &[Some(Shutdown::Fast), None])?)
 }
 
-#[test]
-fn numbers_are_dense_where_the_server_was_always_stopped() -> Result<()> {
-    let mut taken = mixed_over_restarts(&[Some(Shutdown::Fast)])?;
+fn numbers_are_dense_where_the_server_was_always_stopped(server: &mut Server) -> Result<()> {
+    let mut taken = mixed_over_restarts(server, &[Some(Shutdown::Fast)])?;
     taken.sort_unstable();
     let gap = taken.iter().zip(1..).find(|(number, place)| **number != *place);
     ensure!(gap.is_none(), "number and place {gap:?}");
@@ -120,45 +115,24 @@ fn numbers_are_dense_where_the_server_was_always_stopped() -> Result<()> {
 }
 
 /// Sessions that have planned while nothing was bound, in functions and statements whose plans name no sequence.
-#[test]
-fn the_first_binding_reaches_plans_that_were_made_before() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
-    client.batch_execute(
+    client.run(
         "create sequence numbers;
          create function take(sequence regclass) returns bigint language plpgsql as
              $$ begin return nextval(sequence); end $$",
     )?;
     let warm = "execute given('numbers'); select take('numbers')";
-    other.batch_execute(
-        "set plan_cache_mode = force_generic_plan; prepare given(regclass) as select nextval($1)",
-    )?;
+    other.run("set plan_cache_mode = force_generic_plan; prepare given(regclass) as select nextval($1)")?;
     for _ in 0..7 {
-        other.batch_execute(warm)?;
+        other.run(warm)?;
     }
-    client.batch_execute("select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')")?;
-    other.batch_execute(warm)?;
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('numbers')")? == 17);
-    client.batch_execute("select snowflake_ids.unbind_sequence('numbers')")?;
-    other.batch_execute(warm)?;
-    ensure!(sql::one::<i64>(&mut client, "select last_value from numbers")? == 19);
-    Ok(())
-}
-
-#[test]
-fn a_standby_refuses_and_goes_on_after_its_promotion() -> Result<()> {
-    let primary = Server::builder().small().start()?;
-    let mut client = primary.session()?;
-    client.batch_execute(
-        "create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
-    )?;
-    let last: i64 = sql::one(&mut client, "select nextval('numbers')")?;
-    let standby = primary.standby()?;
-    let mut session = standby.connect("postgres")?;
-    let error = sql::error(&mut session, "select nextval('numbers')")?;
-    ensure!(error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
-    standby.promote()?;
-    ensure!(sql::one::<i64>(&mut session, "select nextval('numbers')")? > last);
+    client.run("select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')")?;
+    other.run(warm)?;
+    ensure!(client.one::<i64>("select segment_nextval('numbers')")? == 17);
+    client.run("select snowflake_ids.unbind_sequence('numbers')")?;
+    other.run(warm)?;
+    ensure!(client.one::<i64>("select last_value from numbers")? == 19);
     Ok(())
 }
 
@@ -166,7 +140,7 @@ fn a_standby_refuses_and_goes_on_after_its_promotion() -> Result<()> {
 fn node(server: &Server) -> Result<Client> {
     server.create_database("node")?;
     let mut client = server.connect("node")?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "set client_min_messages = warning;
          create extension postgres_fdw;
          create server {NAME} foreign data wrapper postgres_fdw
@@ -183,109 +157,96 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
     let server = cluster::node().start()?;
     let mut registry = server.session()?;
     let mut node = node(&server)?;
-    node.batch_execute(
+    node.run(
         "create table orders (id bigserial primary key, note text);
          insert into orders (note) values ('one'), ('two');
          select snowflake_ids.attach('orders', 'id', 'segment', 'orders')",
     )?;
-    let mut taken: Vec<i64> = sql::column(&mut node, "select id from orders")?;
+    let mut taken: Vec<i64> = node.column("select id from orders")?;
     for _ in 0..10 {
-        taken.push(sql::one(&mut node, "select nextval('orders_id_seq')")?);
-        taken.push(sql::one(&mut node, "insert into orders (note) values ('more') returning id")?);
-        taken.push(sql::one(&mut registry, "select segment_nextval('orders')")?);
+        taken.push(node.one("select nextval('orders_id_seq')")?);
+        taken.push(node.one("insert into orders (note) values ('more') returning id")?);
+        taken.push(registry.one("select segment_nextval('orders')")?);
     }
     // Other servers' ids: a restart here does not make them come again.
-    node.batch_execute("alter sequence orders_id_seq restart; truncate orders restart identity")?;
+    node.run("alter sequence orders_id_seq restart; truncate orders restart identity")?;
     for _ in 0..10 {
-        taken.push(sql::one(&mut node, "select nextval('orders_id_seq')")?);
+        taken.push(node.one("select nextval('orders_id_seq')")?);
     }
     // As tools do after fixtures: back nothing is moved, ahead the registry is. Others use up what they have reserved.
-    node.batch_execute("select setval('orders_id_seq', 1); select setval('orders_id_seq', 50000)")?;
-    let after = sql::one::<i64>(&mut node, "select nextval('orders_id_seq')")?;
+    node.run("select setval('orders_id_seq', 1); select setval('orders_id_seq', 50000)")?;
+    let after = node.one::<i64>("select nextval('orders_id_seq')")?;
     ensure!(after > 50_000, "id {after} after setval to 50000");
-    let reserved =
-        sql::one::<i64>(&mut registry, "select max_id from snowflake_ids.segment where tag = 'orders'")?;
+    let reserved = registry.one::<i64>("select max_id from snowflake_ids.segment where tag = 'orders'")?;
     ensure!(reserved >= after, "the registry is at {reserved}");
-    taken.extend([after, sql::one(&mut registry, "select segment_nextval('orders')")?]);
+    taken.extend([after, registry.one("select segment_nextval('orders')")?]);
     ids::unique(taken)
 }
 
-#[test]
-fn plans_of_other_sessions_are_made_anew() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn plans_of_other_sessions_are_made_anew(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
-    client.batch_execute("create sequence first; create sequence second")?;
+    client.run("create sequence first; create sequence second")?;
     // From then on they know that there are bound sequences, and which table says so.
-    client.batch_execute("select snowflake_ids.bind_sequence('first', 'segment', 'first')")?;
-    other.batch_execute(
+    client.run("select snowflake_ids.bind_sequence('first', 'segment', 'first')")?;
+    other.run(
         "prepare named as select nextval('second'); prepare given(regclass) as select nextval($1);
          execute named; execute given('second')",
     )?;
-    client.batch_execute("select snowflake_ids.bind_sequence('second', 'segment', 'second')")?;
-    other.batch_execute("execute named; execute given('second')")?;
-    ensure!(sql::one::<i64>(&mut other, "select currval('second')")? == 4);
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('second')")? == 5);
-    client.batch_execute("select snowflake_ids.unbind_sequence('second')")?;
-    other.batch_execute("execute named; execute given('second')")?;
-    ensure!(sql::one::<i64>(&mut client, "select last_value from second")? == 7);
+    client.run("select snowflake_ids.bind_sequence('second', 'segment', 'second')")?;
+    other.run("execute named; execute given('second')")?;
+    ensure!(other.one::<i64>("select currval('second')")? == 4);
+    ensure!(client.one::<i64>("select segment_nextval('second')")? == 5);
+    client.run("select snowflake_ids.unbind_sequence('second')")?;
+    other.run("execute named; execute given('second')")?;
+    ensure!(client.one::<i64>("select last_value from second")? == 7);
     Ok(())
 }
 
-#[test]
-fn a_dump_carries_what_is_bound() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_dump_carries_what_is_bound(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create sequence numbers; create sequence \"Odd name\";
          select nextval('numbers');
          select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers');
          select snowflake_ids.bind_sequence('\"Odd name\"');
          create sequence gone; select snowflake_ids.bind_sequence('gone'); drop sequence gone",
     )?;
-    client.batch_execute("create database copy")?;
-    let last: i64 = sql::one(&mut client, "select nextval('numbers')")?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = server.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
-    programs::output(psql.arg("--file").arg(file))?;
+    client.run("create database copy")?;
+    let last: i64 = client.one("select nextval('numbers')")?;
+    server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
     let bound = "select sequence::text || ' ' || kind from snowflake_ids.sequence_status order by 1";
-    ensure!(sql::column::<String>(&mut copy, bound)? == ["\"Odd name\" snowflake", "numbers segment"]);
-    let next: i64 = sql::one(&mut copy, "select nextval('numbers')")?;
+    ensure!(copy.column::<String>(bound)? == ["\"Odd name\" snowflake", "numbers segment"]);
+    let next: i64 = copy.one("select nextval('numbers')")?;
     ensure!(next > last && next < 1_000_000, "{next} after {last}");
-    ensure!(sql::one::<bool>(&mut copy, "select snowflake_worker_id(nextval('\"Odd name\"')) >= 0")?);
+    ensure!(copy.one::<bool>("select snowflake_worker_id(nextval('\"Odd name\"')) >= 0")?);
     // The sequence itself stands at its end there, too.
-    copy.batch_execute("create table t (id bigint default nextval('numbers'), a int)")?;
-    let error = sql::error(&mut copy, "copy t (a) from program 'echo 1'")?;
-    ensure!(error.code() == &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    copy.run("create table t (id bigint default nextval('numbers'), a int)")?;
+    copy.fails("copy t (a) from program 'echo 1'", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
     Ok(())
 }
 
-#[test]
-fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it() -> Result<()> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
+fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute("create sequence numbers; select snowflake_ids.bind_sequence('numbers')")?;
+    client.run("create sequence numbers; select snowflake_ids.bind_sequence('numbers')")?;
     let drop = "begin; drop sequence numbers; prepare transaction 'drop'";
     let bound = "select count(*) from snowflake_ids.sequence_binding";
-    client.batch_execute(drop)?;
-    client.batch_execute("rollback prepared 'drop'")?;
-    ensure!(sql::one::<i64>(&mut client, bound)? == 1);
-    client.batch_execute(drop)?;
-    client.batch_execute("commit prepared 'drop'")?;
-    ensure!(sql::one::<i64>(&mut client, bound)? == 0);
+    client.run(drop)?;
+    client.run("rollback prepared 'drop'")?;
+    ensure!(client.one::<i64>(bound)? == 1);
+    client.run(drop)?;
+    client.run("commit prepared 'drop'")?;
+    ensure!(client.one::<i64>(bound)? == 0);
     Ok(())
 }
 
 /// A database of `keeper`, who has the part `tags`, as has `clerk`, and a sequence of `victim`'s.
 fn tenants(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute("create role keeper login; create role victim login; create role clerk login")?;
-    client.batch_execute("create database shop owner keeper")?;
+    client.run("create role keeper login; create role victim login; create role clerk login")?;
+    client.run("create database shop owner keeper")?;
     let mut client = server.connect("shop")?;
-    client.batch_execute(
+    client.run(
         "create extension snowflake_ids; create schema own authorization victim;
          select snowflake_ids.administration_grant('tags', 'clerk'), snowflake_ids.segment_create('evil', start => 1000);
          set role victim;
@@ -298,12 +259,10 @@ fn tenants(server: &Server) -> Result<Client> {
 const PLANTED: &str = "insert into snowflake_ids.sequence_binding (sequence, tag, last_number, checked)
      values ('own.rows_id_seq', 'evil', 0, true)";
 
-#[test]
-fn no_role_writes_rows_of_others_sequences() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = tenants(&server)?;
+fn no_role_writes_rows_of_others_sequences(server: &mut Server) -> Result<()> {
+    let mut client = tenants(server)?;
     for role in ["keeper", "clerk", "victim"] {
-        client.batch_execute(&format!("set role {role}"))?;
+        client.run(&format!("set role {role}"))?;
         for statement in [
             PLANTED,
             "update snowflake_ids.sequence_binding set tag = 'evil'",
@@ -311,7 +270,7 @@ fn no_role_writes_rows_of_others_sequences() -> Result<()> {
             "select snowflake_ids_internal.sequence_record('own.rows_id_seq'::regclass, 'evil', 0, null)",
             "select snowflake_ids_internal.sequence_erase('own.rows_id_seq'::regclass)",
         ] {
-            if let Ok(error) = sql::error(&mut client, statement) {
+            if let Ok(error) = client.error(statement) {
                 // The victim's own, which does not stand at its end.
                 let is_own = role == "victim" && error.code() == &SqlState::INVALID_PARAMETER_VALUE;
                 ensure!(
@@ -321,105 +280,95 @@ fn no_role_writes_rows_of_others_sequences() -> Result<()> {
             }
         }
     }
-    client.batch_execute("reset role")?;
-    ensure!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.sequence_binding")? == 0);
+    client.run("reset role")?;
+    ensure!(client.one::<i64>("select count(*) from snowflake_ids.sequence_binding")? == 0);
     Ok(())
 }
 
-#[test]
-fn a_row_that_came_by_hand_takes_no_sequence_over() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = tenants(&server)?;
+fn a_row_that_came_by_hand_takes_no_sequence_over(server: &mut Server) -> Result<()> {
+    let mut client = tenants(server)?;
     // As a superuser restores it from a dump.
-    client.batch_execute(PLANTED)?;
+    client.run(PLANTED)?;
     let mut victim = server.connect("shop")?;
-    victim.batch_execute("set role victim")?;
+    victim.run("set role victim")?;
     let next = "select nextval('own.rows_id_seq')";
-    ensure!(sql::one::<i64>(&mut victim, next)? == 1);
-    victim.batch_execute("insert into own.rows (note) values ('x'); select setval('own.rows_id_seq', 41)")?;
-    ensure!(sql::one::<i64>(&mut victim, next)? == 42);
-    victim.batch_execute("truncate own.rows restart identity")?;
-    ensure!(sql::one::<i64>(&mut victim, next)? == 1);
-    victim.batch_execute("alter sequence own.rows_id_seq restart with 7")?;
-    ensure!(sql::one::<i64>(&mut victim, next)? == 7);
-    ensure!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.sequence_status")? == 0);
+    ensure!(victim.one::<i64>(next)? == 1);
+    victim.run("insert into own.rows (note) values ('x'); select setval('own.rows_id_seq', 41)")?;
+    ensure!(victim.one::<i64>(next)? == 42);
+    victim.run("truncate own.rows restart identity")?;
+    ensure!(victim.one::<i64>(next)? == 1);
+    victim.run("alter sequence own.rows_id_seq restart with 7")?;
+    ensure!(victim.one::<i64>(next)? == 7);
+    ensure!(client.one::<i64>("select count(*) from snowflake_ids.sequence_status")? == 0);
     // It is none to bind either.
-    client.batch_execute("select snowflake_ids.bind_sequence('own.rows_id_seq', 'segment', 'right')")?;
-    ensure!(sql::one::<i64>(&mut victim, next)? == 8);
+    client.run("select snowflake_ids.bind_sequence('own.rows_id_seq', 'segment', 'right')")?;
+    ensure!(victim.one::<i64>(next)? == 8);
     Ok(())
 }
 
-#[test]
-fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create sequence numbers;
          insert into snowflake_ids.sequence_binding (sequence, tag, last_number) values ('numbers', 'numbers', 0);
          select snowflake_ids.segment_create('numbers', start => 100)",
     )?;
     let is_checked = "select checked from snowflake_ids.sequence_binding";
-    ensure!(!sql::one::<bool>(&mut client, is_checked)?);
-    ensure!(sql::one::<i64>(&mut client, "select nextval('numbers')")? == 1);
-    client.batch_execute("select pg_catalog.setval('numbers', 9223372036854775807, true)")?;
-    ensure!(sql::one::<bool>(&mut client, is_checked)?);
-    ensure!(sql::one::<i64>(&mut client, "select nextval('numbers')")? == 100);
+    ensure!(!client.one::<bool>(is_checked)?);
+    ensure!(client.one::<i64>("select nextval('numbers')")? == 1);
+    client.run("select pg_catalog.setval('numbers', 9223372036854775807, true)")?;
+    ensure!(client.one::<bool>(is_checked)?);
+    ensure!(client.one::<i64>("select nextval('numbers')")? == 100);
     // As one whose sequence was set while the row was not committed yet.
-    client.batch_execute("update snowflake_ids.sequence_binding set checked = false")?;
-    ensure!(sql::one::<i64>(&mut client, "select nextval('numbers')")? == 101);
-    ensure!(sql::one::<bool>(&mut client, is_checked)?);
-    client.batch_execute("alter sequence numbers restart")?;
-    ensure!(sql::one::<bool>(&mut client, "select last_value = 9223372036854775807 from numbers")?);
+    client.run("update snowflake_ids.sequence_binding set checked = false")?;
+    ensure!(client.one::<i64>("select nextval('numbers')")? == 101);
+    ensure!(client.one::<bool>(is_checked)?);
+    client.run("alter sequence numbers restart")?;
+    ensure!(client.one::<bool>("select last_value = 9223372036854775807 from numbers")?);
     Ok(())
 }
 
-#[test]
-fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_row_that_cannot_be_read_fails_by_itself(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute("create sequence bad; create sequence twofold; create sequence good")?;
+    client.run("create sequence bad; create sequence twofold; create sequence good")?;
     for sequence in ["bad", "twofold", "good"] {
-        client
-            .batch_execute(&format!("select snowflake_ids.bind_sequence('{sequence}', 'segment', 'good')"))?;
+        client.run(&format!("select snowflake_ids.bind_sequence('{sequence}', 'segment', 'good')"))?;
     }
-    client.batch_execute(
+    client.run(
         "update snowflake_ids.sequence_binding set tag = repeat('x', 100000) where sequence = 'bad'::regclass;
          update snowflake_ids.sequence_binding set generator = 'web' where sequence = 'twofold'::regclass",
     )?;
     for sequence in ["bad", "twofold"] {
         for call in ["nextval('{}')", "setval('{}', 5)"] {
-            let error = sql::error(&mut client, &format!("select {}", call.replace("{}", sequence)))?;
             let message = format!("the binding of sequence \"{sequence}\" cannot be read");
-            sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, &message)?;
+            client.explained(
+                &format!("select {}", call.replace("{}", sequence)),
+                sql::NOT_IN_STATE,
+                &message,
+            )?;
         }
     }
-    ensure!(sql::one::<i64>(&mut client, "select nextval('good')")? == 1);
+    ensure!(client.one::<i64>("select nextval('good')")? == 1);
     let shown = "select sequence::text || ' ' || kind from snowflake_ids.sequence_status order by 1";
-    let shown = sql::column::<String>(&mut client, shown)?;
+    let shown = client.column::<String>(shown)?;
     ensure!(shown == ["bad unreadable", "good segment", "twofold unreadable"], "{shown:?}");
-    ensure!(
-        sql::one::<String>(&mut client, "select snowflake_ids.status_page()::text")?.contains("unreadable")
-    );
+    ensure!(client.one::<String>("select snowflake_ids.status_page()::text")?.contains("unreadable"));
     Ok(())
 }
 
-#[test]
-fn many_rows_cost_a_new_session_nothing() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn many_rows_cost_a_new_session_nothing(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create table items (id bigserial, note text); select snowflake_ids.attach('items', 'id', 'segment', 'items');
          create sequence plain;
          insert into snowflake_ids.sequence_binding (sequence, tag, last_number, checked)
              select n::oid, 'items', 0, true from generate_series(1000000, 1300000) n",
     )?;
-    let pages: i64 = sql::one(
-        &mut client,
+    let pages: i64 = client.one(
         "select pg_relation_size('snowflake_ids.sequence_binding') / current_setting('block_size')::int",
     )?;
     let mut session = server.connect("postgres")?;
-    let explained = sql::column::<String>(
-        &mut session,
+    let explained = session.column::<String>(
         "explain (analyze, buffers) insert into items (note) select nextval('plain')::text",
     )?;
     let words =
@@ -432,14 +381,35 @@ fn many_rows_cost_a_new_session_nothing() -> Result<()> {
 
 #[test]
 fn so_many_sequences_are_bound_and_no_more() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_bound_sequences", "2").start()?;
-    let mut client = server.session()?;
-    client.batch_execute(
+    let (_server, mut client) =
+        Server::builder().set("snowflake_ids.max_bound_sequences", "2").with_session()?;
+    client.run(
         "create sequence one; create sequence two; create sequence three;
          select snowflake_ids.bind_sequence('one'), snowflake_ids.bind_sequence('two')",
     )?;
-    let error = sql::error(&mut client, "select snowflake_ids.bind_sequence('three')")?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many bound sequences")?;
-    client.batch_execute("drop sequence one; select snowflake_ids.bind_sequence('three')")?;
+    client.explained(
+        "select snowflake_ids.bind_sequence('three')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "too many bound sequences",
+    )?;
+    client.run("drop sequence one; select snowflake_ids.bind_sequence('three')")?;
     Ok(())
+}
+
+#[test]
+fn bound_sequences_give_ids() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        the_first_binding_reaches_plans_that_were_made_before,
+        blocks_of_many_sessions_never_meet,
+        no_number_comes_twice_over_restarts,
+        numbers_are_dense_where_the_server_was_always_stopped,
+        plans_of_other_sessions_are_made_anew,
+        a_dump_carries_what_is_bound,
+        a_sequence_dropped_in_a_prepared_transaction_leaves_with_it,
+        no_role_writes_rows_of_others_sequences,
+        a_row_that_came_by_hand_takes_no_sequence_over,
+        a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end,
+        a_row_that_cannot_be_read_fails_by_itself,
+        many_rows_cost_a_new_session_nothing
+    ])
 }

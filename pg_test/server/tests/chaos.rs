@@ -44,7 +44,7 @@ use world::World;
 
 type Action = fn(&mut World) -> Result<()>;
 
-/// What may happen, and how often in proportion to the others.
+/// Actions, and their weights.
 const ACTIONS: &[(u64, &str, Action)] = &[
     (8, "alter", World::alter),
     (3, "alter_and_wait", World::alter_and_wait),

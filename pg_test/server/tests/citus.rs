@@ -3,10 +3,12 @@
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::{row, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, segments, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{
+    Server, Shutdown, cases, ids, segments, snowflakes, sql, sql::Session, wait,
+};
 
 /// Ids of all servers, of both kinds: none twice.
 fn unique(cluster: &Citus, tag: &str) -> Result<()> {
@@ -14,7 +16,7 @@ fn unique(cluster: &Citus, tag: &str) -> Result<()> {
     for server in cluster.servers() {
         let mut client = server.connect("postgres")?;
         wait_for_id(&mut client)?;
-        snowflakes.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+        snowflakes.extend(client.column::<i64>("select snowflake_nextvals(10000)")?);
         numbers.extend(segments::take(&mut client, tag, 500)?);
     }
     ids::unique(snowflakes)?;
@@ -29,57 +31,52 @@ fn workers(cluster: &Citus) -> Result<Vec<i32>> {
 }
 
 /// Settings and one call are all that there is to do. Before it, workers give no ids.
-#[test]
-fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing() -> Result<()> {
-    let cluster = Citus::start(3)?;
+fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
+    cluster: &mut Citus,
+) -> Result<()> {
     let mut client = cluster.session()?;
     // Steps that last: else a refill may be under way that was asked for before.
-    client.batch_execute("select snowflake_ids.segment_create('t', step => 100000)")?;
+    client.run("select snowflake_ids.segment_create('t', step => 100000)")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    let refused = sql::error(&mut worker, snowflakes::NEXT)?;
-    ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");
+    let refused = worker.fails(snowflakes::NEXT, sql::NOT_IN_STATE)?;
     ensure!(refused.hint().is_some_and(|hint| hint.contains("use_citus")), "{refused:?}");
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 4)?;
     well(&mut worker, 4)?;
     let registry = "select server from snowflake_ids.registry_server";
-    ensure!(sql::column::<String>(&mut worker, registry)? == ["citus_coordinator"]);
-    ensure!(sql::column::<String>(&mut client, registry)?.is_empty(), "it is the registry itself");
-    unique(&cluster, "t")?;
-    // What a server holds of ids, and as whom, is not given up by the second call.
-    let (before, number) = (workers(&cluster)?, segments::next(&mut worker, "t")?);
+    ensure!(worker.column::<String>(registry)? == ["citus_coordinator"]);
+    ensure!(client.column::<String>(registry)?.is_empty(), "it is the registry itself");
+    unique(cluster, "t")?;
+    // The second call gives up neither ids that a server holds, nor its worker id.
+    let (before, number) = (workers(cluster)?, segments::next(&mut worker, "t")?);
     let reserved: i64 = row(&mut client, "t", "max_id")?;
-    client.batch_execute(USE_CITUS)?;
-    ensure!(workers(&cluster)? == before, "worker ids have changed");
+    client.run(USE_CITUS)?;
+    ensure!(workers(cluster)? == before, "worker ids have changed");
     ensure!(segments::next(&mut worker, "t")? == number + 1, "a gap");
     ensure!(row::<i64>(&mut client, "t", "max_id")? == reserved, "segments were given up");
     Ok(())
 }
 
 /// Nobody calls anything for it.
-#[test]
-fn a_worker_that_is_added_joins_by_itself() -> Result<()> {
-    let mut cluster = Citus::joined(1)?;
+fn a_worker_that_is_added_joins_by_itself(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    client.run("select snowflake_ids.segment_create('t')")?;
     cluster.add()?;
-    unique(&cluster, "t")?;
-    well(&mut client, 3)?;
+    unique(cluster, "t")?;
+    well(&mut client, 4)?;
     // Nor after it was away from the cluster.
-    let port = cluster.workers[1].port();
-    client.batch_execute(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
-    citus::add(&mut client, &cluster.workers[1])?;
-    unique(&cluster, "t")?;
-    well(&mut client, 3)
+    let port = cluster.workers[2].port();
+    client.run(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
+    citus::add(&mut client, &cluster.workers[2])?;
+    unique(cluster, "t")?;
+    well(&mut client, 4)
 }
 
-#[test]
-fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
+fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('t')")?;
-    unique(&cluster, "t")?;
-    let before = workers(&cluster)?;
+    client.run("select snowflake_ids.segment_create('t')")?;
+    unique(cluster, "t")?;
+    let before = workers(cluster)?;
     cluster.workers[0].kill9()?;
     let problems = citus::problems(&mut client)?;
     ensure!(problems[&1].is_none() && problems[&3].is_none(), "{problems:?}");
@@ -88,17 +85,15 @@ fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was() -> Result<()> {
         "{problems:?}"
     );
     cluster.workers[0].start_again()?;
-    unique(&cluster, "t")?;
-    ensure!(workers(&cluster)? == before, "worker ids have changed");
+    unique(cluster, "t")?;
+    ensure!(workers(cluster)? == before, "worker ids have changed");
     well(&mut client, 3)
 }
 
 /// Workers live on what they have, and find the coordinator where Citus says it is.
-#[test]
-fn the_coordinator_may_be_away_and_move() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
-    cluster.session()?.batch_execute("select snowflake_ids.segment_create('t', step => 1000)")?;
-    unique(&cluster, "t")?;
+fn the_coordinator_may_be_away_and_move(cluster: &mut Citus) -> Result<()> {
+    cluster.session()?.run("select snowflake_ids.segment_create('t', step => 1000)")?;
+    unique(cluster, "t")?;
     let mut taken = Vec::new();
     cluster.coordinator.kill9()?;
     for worker in &cluster.workers {
@@ -118,7 +113,7 @@ fn the_coordinator_may_be_away_and_move() -> Result<()> {
     }
     ids::unique(taken)?;
     let mut client = cluster.session()?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)
 }
 
@@ -126,7 +121,7 @@ fn the_coordinator_may_be_away_and_move() -> Result<()> {
 #[test]
 fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     let cluster = Citus::joined(2)?;
-    cluster.session()?.batch_execute("select snowflake_ids.segment_create('t')")?;
+    cluster.session()?.run("select snowflake_ids.segment_create('t')")?;
     unique(&cluster, "t")?;
     let before = workers(&cluster)?;
     let mut client = cluster.second()?;
@@ -134,46 +129,41 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     ensure!(detail.lines().count() == 2 && detail.contains("for database \"postgres\""), "{detail}");
     ensure!(workers(&cluster)? == before, "worker ids have moved");
     let stranger = citus::node().start()?;
-    stranger.connect("postgres")?.batch_execute("create database second")?;
+    stranger.connect("postgres")?.run("create database second")?;
     stranger.create_citus("second")?;
     citus::add(&mut client, &stranger)?;
-    let error = sql::error(&mut stranger.connect("second")?, snowflakes::NEXT)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    stranger.connect("second")?.fails(snowflakes::NEXT, sql::NOT_IN_STATE)?;
     wait::until_true("the registry's refusal", || {
         Ok(cluster.coordinator.logged("this database leases no worker ids") > 0)
     })
 }
 
 /// A registry that is no node of the cluster: Citus has its foreign server on all nodes, and no user mappings.
-#[test]
-fn a_registry_outside_the_cluster_serves_all_nodes() -> Result<()> {
+fn a_registry_outside_the_cluster_serves_all_nodes(cluster: &mut Citus) -> Result<()> {
     let registry = citus::node().start()?;
-    registry.serve_nodes()?.batch_execute("select snowflake_ids.segment_create('t')")?;
-    let mut cluster = Citus::start(2)?;
+    registry.serve_nodes()?.run("select snowflake_ids.segment_create('t')")?;
     let mut client = cluster.coordinator.introduce("central", &[registry.port()])?;
-    let missing = sql::error(&mut client, "call snowflake_ids.use_citus('nowhere')")?;
+    let missing = client.error("call snowflake_ids.use_citus('nowhere')")?;
     ensure!(missing.code() == &SqlState::UNDEFINED_OBJECT && missing.hint().is_some(), "{missing:?}");
     for _ in 0..2 {
-        client.batch_execute("call snowflake_ids.use_citus('central')")?;
-        well(&mut client, 3)?;
+        client.run("call snowflake_ids.use_citus('central')")?;
+        well(&mut client, 4)?;
     }
     for server in cluster.servers() {
         let used = "select server from snowflake_ids.registry_server";
-        ensure!(sql::column::<String>(&mut server.connect("postgres")?, used)? == ["central"]);
+        ensure!(server.connect("postgres")?.column::<String>(used)? == ["central"]);
     }
-    unique(&cluster, "t")?;
+    unique(cluster, "t")?;
     // A coordinator that is a node itself is no registry for a worker that comes: one call more.
     cluster.add()?;
-    ensure!(sql::error(&mut cluster.workers[2].connect("postgres")?, snowflakes::NEXT)?.hint().is_some());
-    client.batch_execute("call snowflake_ids.use_citus('central')")?;
-    unique(&cluster, "t")?;
-    well(&mut client, 4)
+    ensure!(cluster.workers[3].connect("postgres")?.error(snowflakes::NEXT)?.hint().is_some());
+    client.run("call snowflake_ids.use_citus('central')")?;
+    unique(cluster, "t")?;
+    well(&mut client, 5)
 }
 
 /// Tags are the registry's, and a worker says where that is; as it does after the coordinator has moved.
-#[test]
-fn tags_are_not_created_on_workers() -> Result<()> {
-    let mut cluster = Citus::joined(1)?;
+fn tags_are_not_created_on_workers(cluster: &mut Citus) -> Result<()> {
     for moved in [false, true] {
         if moved {
             cluster.coordinator.stop(Shutdown::Fast)?;
@@ -187,12 +177,12 @@ fn tags_are_not_created_on_workers() -> Result<()> {
             "select snowflake_ids.segment_create('t')",
             "insert into snowflake_ids.segment (tag) values ('t')",
         ] {
-            let error = sql::error(&mut client, statement)?;
+            let error = client.error(statement)?;
             ensure!(error.hint().is_some_and(|hint| hint.contains(&place)), "{statement}: {error:?}");
         }
-        let error = sql::error(&mut client, "select segment_nextval('t')")?;
+        let error = client.error("select segment_nextval('t')")?;
         ensure!(said(&error).contains("\"citus_coordinator\""), "{error:?}");
-        ensure!(sql::one::<i64>(&mut cluster.session()?, "select count(*) from snowflake_ids.segment")? == 0);
+        ensure!(cluster.session()?.one::<i64>("select count(*) from snowflake_ids.segment")? == 0);
     }
     Ok(())
 }
@@ -202,9 +192,9 @@ fn stop(server: &mut Server) -> Result<()> {
 }
 
 /// The nodes that went well stay so; the call is repeated when the others are there again.
-#[test]
-fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining() -> Result<()> {
-    let mut cluster = Citus::start(3)?;
+fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
+    cluster: &mut Citus,
+) -> Result<()> {
     stop(&mut cluster.workers[1])?;
     let mut client = cluster.session()?;
     let detail = citus::failed(&mut client)?;
@@ -215,12 +205,12 @@ fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
         wait_for_id(&mut worker.connect("postgres")?)?;
     }
     cluster.workers[1].start_again()?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 4)?;
     // One that Citus does not use is left out, and told of.
     let disable = format!("select citus_disable_node('127.0.0.1', {port})");
-    client.batch_execute(&disable)?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(&disable)?;
+    client.run(USE_CITUS)?;
     ensure!(citus::problems(&mut client)?[&3].as_ref().is_some_and(|problem| problem.contains("not active")));
     Ok(())
 }
@@ -239,15 +229,19 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
         .start()?;
     worker.create_citus("postgres")?;
     cluster.add_server(worker)?;
-    cluster.session()?.batch_execute("select snowflake_ids.segment_create('quick')")?;
+    cluster.session()?.run("select snowflake_ids.segment_create('quick')")?;
     segments::take(&mut cluster.workers[0].connect("postgres")?, "quick", 300)?;
     let log = cluster.workers[0].log();
     // The plans of the question for the coordinator, as background workers ran it.
     let plans = log.split("duration: ").filter(|plan| plan.contains("citus.node_conninfo"));
     let plans: Vec<&str> = plans.filter(|plan| plan.contains("pg_dist_node")).collect();
     ensure!(!plans.is_empty(), "the coordinator was not looked for: {log}");
+    // Settings are listed that are not what they are by default; jit is off by default from 19 on.
+    let default: bool =
+        cluster.session()?.one("select boot_val = 'on' from pg_settings where name = 'jit'")?;
     for plan in plans {
-        ensure!(plan.contains("jit = 'off'") && !plan.contains("enable_seqscan"), "{plan}");
+        let is_off = plan.contains("jit = 'off'") == default && !plan.contains("jit = 'on'");
+        ensure!(is_off && !plan.contains("enable_seqscan"), "{plan}");
     }
     Ok(())
 }
@@ -256,25 +250,52 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
 /// while they issue.
 #[test]
 fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
-    let cluster = Citus::start(2)?;
+    let cluster = Citus::of(2, SetUp::Extension)?;
     let mut client = cluster.session()?;
     // Ids that a new registry would not begin with.
-    client.batch_execute(
+    client.run(
         "insert into snowflake_ids.worker_lease (datacenter_id, worker_id, token, expires_at)
          select 0, i, -i, now() + interval '1 day' from generate_series(0, 9) i",
     )?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     let workers =
         "select node_id, worker_id from snowflake_ids.citus_status() where group_id <> 0 order by 1";
     let ids_of = |client: &mut postgres::Client| -> Result<Vec<(i32, Option<i32>)>> {
         Ok(client.query(workers, &[])?.iter().map(|row| (row.get(0), row.get(1))).collect())
     };
     let before = ids_of(&mut client)?;
-    client.batch_execute("drop extension snowflake_ids cascade")?;
-    client.batch_execute("create extension snowflake_ids")?;
-    client.batch_execute(USE_CITUS)?;
+    client.run("drop extension snowflake_ids cascade")?;
+    client.run("create extension snowflake_ids")?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)?;
     let after = ids_of(&mut client)?;
     ensure!(before == after, "{before:?} became {after:?}");
     Ok(())
+}
+
+#[test]
+fn nodes_come_and_go() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Joined,
+        cases![
+            a_worker_that_is_added_joins_by_itself,
+            a_worker_that_is_killed_comes_back_as_the_one_that_it_was,
+            the_coordinator_may_be_away_and_move,
+            tags_are_not_created_on_workers
+        ],
+    )
+}
+
+#[test]
+fn one_call_joins_all_nodes() -> Result<()> {
+    Citus::cases(
+        3,
+        SetUp::Extension,
+        cases![
+            one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing,
+            a_registry_outside_the_cluster_serves_all_nodes,
+            a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining
+        ],
+    )
 }

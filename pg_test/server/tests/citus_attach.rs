@@ -3,15 +3,14 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::Citus;
+use snowflake_ids_server_tests::citus::{Citus, SetUp};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{ids, segments, sql};
+use snowflake_ids_server_tests::{cases, ids, segments, sql, sql::Session};
 
-/// Two workers, with tables of each kind of column that Citus changes itself, and refuses to.
-fn cluster() -> Result<(Citus, Client)> {
-    let cluster = Citus::joined(2)?;
+/// A session, and tables of each kind of column that Citus changes itself, and refuses to.
+fn session(cluster: &Citus) -> Result<Client> {
     let mut client = cluster.session()?;
-    client.batch_execute(
+    client.run(
         "create table serial_key (id bigserial primary key, note text);
          create table identity_key (id bigint generated always as identity primary key, note text);
          create table \"Odd name\" (tenant bigint, \"Id x\" bigserial, note text);
@@ -22,7 +21,7 @@ fn cluster() -> Result<(Citus, Client)> {
     for server in cluster.servers() {
         wait_for_id(&mut server.connect("postgres")?)?;
     }
-    Ok((cluster, client))
+    Ok(client)
 }
 
 const TABLES: [(&str, &str); 4] =
@@ -36,7 +35,7 @@ fn call(function: &str, table: &str, column: &str, more: &str) -> String {
 fn insert(cluster: &Citus, table: &str) -> Result<()> {
     for server in cluster.servers() {
         let rows = format!("insert into {table} (note) select 'x' from generate_series(1, 10)");
-        server.connect("postgres")?.batch_execute(&rows)?;
+        server.connect("postgres")?.run(&rows)?;
     }
     Ok(())
 }
@@ -45,10 +44,7 @@ fn insert(cluster: &Citus, table: &str) -> Result<()> {
 fn stored(cluster: &Citus, table: &str, column: &str) -> Result<Vec<i64>> {
     let mut all = Vec::new();
     for server in cluster.servers() {
-        all.extend(sql::column::<i64>(
-            &mut server.connect("postgres")?,
-            &format!("select \"{column}\" from {table}"),
-        )?);
+        all.extend(server.connect("postgres")?.column::<i64>(&format!("select \"{column}\" from {table}"))?);
     }
     Ok(all)
 }
@@ -61,40 +57,39 @@ fn defaults(cluster: &Citus, table: &str, column: &str) -> Result<Vec<Option<Str
          where a.attrelid = '{}'::regclass and a.attname = '{column}'",
         table.replace('\'', "''")
     );
-    cluster.servers().map(|server| sql::one(&mut server.connect("postgres")?, &default)).collect()
+    cluster.servers().map(|server| server.connect("postgres")?.one(&default)).collect()
 }
 
-#[test]
-fn all_nodes_take_ids_of_a_tag_and_go_back() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     for (table, column) in TABLES {
         if table != "plain" {
-            insert(&cluster, table)?;
+            insert(cluster, table)?;
         }
-        client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
-        let here = defaults(&cluster, table, column)?;
+        client.run(&call("attach", table, column, ", kind => 'segment'"))?;
+        let here = defaults(cluster, table, column)?;
         let expected = here[0].as_ref().is_some_and(|default| default.starts_with("segment_nextval("));
         ensure!(expected && here.iter().all(|default| *default == here[0]), "{table}: {here:?}");
-        insert(&cluster, table)?;
-        // What the caller had set is as it was.
-        let propagates: String = sql::one(&mut client, "show citus.enable_ddl_propagation")?;
+        insert(cluster, table)?;
+        // The caller's setting is as it was.
+        let propagates: String = client.one("show citus.enable_ddl_propagation")?;
         ensure!(propagates == "on", "{propagates}");
         // The same again, and another kind.
-        client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
-        insert(&cluster, table)?;
-        client.batch_execute(&call("attach", table, column, ""))?;
-        let here = defaults(&cluster, table, column)?;
+        client.run(&call("attach", table, column, ", kind => 'segment'"))?;
+        insert(cluster, table)?;
+        client.run(&call("attach", table, column, ""))?;
+        let here = defaults(cluster, table, column)?;
         ensure!(here == vec![Some("snowflake_nextval()".to_owned()); 3], "{table}: {here:?}");
-        insert(&cluster, table)?;
+        insert(cluster, table)?;
         for kind in
             ["sequence", "identity"].into_iter().filter(|kind| table != "\"Odd name\"" || *kind == "sequence")
         {
-            client.batch_execute(&call("detach", table, column, &format!(", kind => '{kind}'")))?;
-            insert(&cluster, table)?;
-            client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
-            insert(&cluster, table)?;
+            client.run(&call("detach", table, column, &format!(", kind => '{kind}'")))?;
+            insert(cluster, table)?;
+            client.run(&call("attach", table, column, ", kind => 'segment'"))?;
+            insert(cluster, table)?;
         }
-        let ids = stored(&cluster, table, column)?;
+        let ids = stored(cluster, table, column)?;
         // Each node went back to numbers of its own.
         for group in 1..=2_i64 {
             let count = ids.iter().filter(|id| **id >> 48 == group).count();
@@ -106,198 +101,179 @@ fn all_nodes_take_ids_of_a_tag_and_go_back() -> Result<()> {
 }
 
 /// Tags begin above the rows and the coordinator's sequence, not above the workers', which count from elsewhere.
-#[test]
-fn a_tag_begins_where_the_coordinator_was() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    client.batch_execute("insert into serial_key (note) values ('one'), ('two')")?;
-    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+fn a_tag_begins_where_the_coordinator_was(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    client.run("insert into serial_key (note) values ('one'), ('two')")?;
+    client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    let id: i64 = sql::one(&mut worker, "insert into serial_key (note) values ('three') returning id")?;
+    let id: i64 = worker.one("insert into serial_key (note) values ('three') returning id")?;
     ensure!((3..5000).contains(&id), "{id}");
     // The sequence gives ids of the tag on each node.
-    let next: i64 = sql::one(&mut worker, "select nextval('serial_key_id_seq')")?;
+    let next: i64 = worker.one("select nextval('serial_key_id_seq')")?;
     ensure!(next == id + 1, "{id}, {next}");
-    ensure!(sql::one::<i64>(&mut worker, "select currval('serial_key_id_seq')")? == next);
+    ensure!(worker.one::<i64>("select currval('serial_key_id_seq')")? == next);
     Ok(())
 }
 
 /// They may be below what is in the column.
-#[test]
-fn what_workers_hold_of_a_tag_is_not_given_out_any_more() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    client.batch_execute("select snowflake_ids.segment_create('shared')")?;
+fn what_workers_hold_of_a_tag_is_not_given_out_any_more(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    client.run("select snowflake_ids.segment_create('shared')")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     let held = segments::next(&mut worker, "shared")?;
-    client.batch_execute("insert into plain (id) select generate_series(1, 5000)")?;
-    client.batch_execute(&call("attach", "plain", "id", ", kind => 'segment', tag => 'shared'"))?;
-    let id: i64 = sql::one(&mut worker, "insert into plain (note) values ('x') returning id")?;
+    client.run("insert into plain (id) select generate_series(1, 5000)")?;
+    client.run(&call("attach", "plain", "id", ", kind => 'segment', tag => 'shared'"))?;
+    let id: i64 = worker.one("insert into plain (note) values ('x') returning id")?;
     ensure!(held < 5000 && id > 5000, "{held}, {id}");
     Ok(())
 }
 
-#[test]
-fn a_worker_refuses_and_names_the_coordinator() -> Result<()> {
-    let (cluster, _client) = cluster()?;
+fn a_worker_refuses_and_names_the_coordinator(cluster: &mut Citus) -> Result<()> {
+    session(cluster)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     let place = format!("at host 127.0.0.1, port {}", cluster.coordinator.port());
     for query in [call("attach", "serial_key", "id", ""), call("detach", "serial_key", "id", "")] {
-        let refused = sql::error(&mut worker, &query)?;
-        sql::explains(&refused, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, refused.message())?;
+        let refused = worker.fails(&query, sql::NOT_IN_STATE)?;
+        ensure!(refused.detail().is_some(), "{refused:?}");
         ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
     }
     // So do rows of the table of tags, and what makes them.
     for query in
         ["select snowflake_ids.segment_create('t')", "insert into snowflake_ids.segment (tag) values ('t')"]
     {
-        let refused = sql::error(&mut worker, query)?;
-        ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");
+        let refused = worker.fails(query, sql::NOT_IN_STATE)?;
         ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
     }
     Ok(())
 }
 
 /// Nothing has changed then: no tag, and no default on any node.
-#[test]
-fn a_node_that_is_not_fit_is_named_and_nothing_is_changed() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    let before = defaults(&cluster, "serial_key", "id")?;
+fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    let before = defaults(cluster, "serial_key", "id")?;
     let mut refused = |how: &str| -> Result<String> {
-        let error = sql::error(&mut client, &call("attach", "serial_key", "id", how))?;
+        let error = client.error(&call("attach", "serial_key", "id", how))?;
         ensure!(error.message() == "1 of the cluster's workers failed", "{error:?}");
-        let tags: i64 = sql::one(&mut client, "select count(*) from snowflake_ids.segment")?;
-        ensure!(tags == 0 && defaults(&cluster, "serial_key", "id")? == before, "{tags} tags");
+        let tags: i64 = client.one("select count(*) from snowflake_ids.segment")?;
+        ensure!(tags == 0 && defaults(cluster, "serial_key", "id")? == before, "{tags} tags");
         Ok(error.detail().unwrap_or_default().to_owned())
     };
     let mut worker = cluster.workers[1].connect("postgres")?;
     let port = cluster.workers[1].port();
     // By hand, against all rules: ids come from elsewhere there.
-    worker.batch_execute("update snowflake_ids.registry_server set identity = 'another'")?;
+    worker.run("update snowflake_ids.registry_server set identity = 'another'")?;
     let detail = refused(", kind => 'segment'")?;
     ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("another registry"), "{detail}");
     let identity = "select snowflake_ids_internal.registries_in_use()";
-    let identity: String = sql::one(&mut cluster.workers[0].connect("postgres")?, identity)?;
+    let identity: String = cluster.workers[0].connect("postgres")?.one(identity)?;
     worker.execute("update snowflake_ids.registry_server set identity = $1", &[&identity])?;
     // In the middle: this node has been found fit.
-    worker.batch_execute(
+    worker.run(
         "create function refuse() returns event_trigger language plpgsql as
              $$ begin raise exception 'not here'; end $$;
          create event trigger refuse on ddl_command_start when tag in ('ALTER TABLE') execute function refuse()",
     )?;
-    let error = sql::error(&mut client, &call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    let error = client.error(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     let detail = error.detail().unwrap_or_default();
     ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("not here"), "{error:?}");
     // The same again mends it.
-    worker.batch_execute("drop event trigger refuse")?;
-    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
-    insert(&cluster, "serial_key")?;
-    ids::unique(stored(&cluster, "serial_key", "id")?)
+    worker.run("drop event trigger refuse")?;
+    client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    insert(cluster, "serial_key")?;
+    ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
-/// What a worker was told stays, so the tag and the coordinator's default do, too.
-#[test]
-fn no_id_comes_twice_where_a_worker_fails_in_the_middle() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    client.batch_execute("select snowflake_ids.segment_create('shared')")?;
-    insert(&cluster, "serial_key")?;
-    client.batch_execute("delete from serial_key where id > 5")?;
-    cluster.workers[1].connect("postgres")?.batch_execute(
+/// Changes on workers stay, so the tag and the coordinator's default do, too.
+fn no_id_comes_twice_where_a_worker_fails_in_the_middle(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    client.run("select snowflake_ids.segment_create('shared')")?;
+    insert(cluster, "serial_key")?;
+    client.run("delete from serial_key where id > 5")?;
+    cluster.workers[1].connect("postgres")?.run(
         "create function refuse() returns event_trigger language plpgsql as
              $$ begin raise exception 'not here'; end $$;
          create event trigger refuse on ddl_command_start when tag in ('ALTER TABLE') execute function refuse()",
     )?;
     let attach = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'shared'");
-    let refused = sql::error(&mut client, &attach)?;
+    let refused = client.error(&attach)?;
     ensure!(refused.message() == "1 of the cluster's workers failed", "{refused:?}");
-    let changed = defaults(&cluster, "serial_key", "id")?;
+    let changed = defaults(cluster, "serial_key", "id")?;
     ensure!(changed[0] == changed[1] && changed[1] != changed[2], "{changed:?}");
-    insert(&cluster, "serial_key")?;
-    let ids = stored(&cluster, "serial_key", "id")?;
+    insert(cluster, "serial_key")?;
+    let ids = stored(cluster, "serial_key", "id")?;
     ensure!(ids.len() == 55, "{}", ids.len());
     ids::unique(ids)
 }
 
-#[test]
-fn a_transaction_block_is_refused() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    let before = defaults(&cluster, "serial_key", "id")?;
+fn a_transaction_block_is_refused(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    let before = defaults(cluster, "serial_key", "id")?;
     for function in ["attach", "detach"] {
-        client.batch_execute("begin")?;
-        let refused = sql::error(&mut client, &call(function, "serial_key", "id", ""))?;
-        client.batch_execute("rollback")?;
+        client.run("begin")?;
+        let refused = client.error(&call(function, "serial_key", "id", ""))?;
+        client.run("rollback")?;
         sql::explains(&refused, &SqlState::ACTIVE_SQL_TRANSACTION, refused.message())?;
     }
-    ensure!(defaults(&cluster, "serial_key", "id")? == before);
+    ensure!(defaults(cluster, "serial_key", "id")? == before);
     Ok(())
 }
 
 /// Clients may hold some, or write them later.
-#[test]
-fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
+fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
     let mut worker = cluster.workers[1].connect("postgres")?;
     let last = "select max(nextval('serial_key_id_seq')) from generate_series(1, 5000)";
-    let last: i64 = sql::one(&mut worker, last)?;
-    client.batch_execute(&format!("insert into serial_key (id) values ({})", last - 4000))?;
-    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
-    let id: i64 = sql::one(&mut client, "insert into serial_key (note) values ('x') returning id")?;
+    let last: i64 = worker.one(last)?;
+    client.run(&format!("insert into serial_key (id) values ({})", last - 4000))?;
+    client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    let id: i64 = client.one("insert into serial_key (note) values ('x') returning id")?;
     ensure!(id > last, "{last}, {id}");
     Ok(())
 }
 
 /// Nodes that are not told yet would give its ids.
-#[test]
-fn another_tag_is_refused_until_the_column_is_detached() -> Result<()> {
-    let (_cluster, mut client) = cluster()?;
-    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
+fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    client.run(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
     let other = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'other'");
-    let refused = sql::error(&mut client, &other)?;
-    sql::explains(&refused, &SqlState::FEATURE_NOT_SUPPORTED, refused.message())?;
-    client.batch_execute(&call("detach", "serial_key", "id", ""))?;
-    client.batch_execute(&other)?;
+    let refused = client.fails(&other, &SqlState::FEATURE_NOT_SUPPORTED)?;
+    ensure!(refused.detail().is_some() && refused.hint().is_some(), "{refused:?}");
+    client.run(&call("detach", "serial_key", "id", ""))?;
+    client.run(&other)?;
     Ok(())
 }
 
 /// Workers hold ids of its tag, and would give them again.
-#[test]
-fn a_sequence_is_not_restarted_on_the_coordinator() -> Result<()> {
-    let (cluster, mut client) = cluster()?;
-    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
-    insert(&cluster, "serial_key")?;
-    client.batch_execute("alter sequence serial_key_id_seq restart")?;
-    insert(&cluster, "serial_key")?;
-    ids::unique(stored(&cluster, "serial_key", "id")?)
+fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
+    let mut client = session(cluster)?;
+    client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    insert(cluster, "serial_key")?;
+    client.run("alter sequence serial_key_id_seq restart")?;
+    insert(cluster, "serial_key")?;
+    ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
 /// A worker's sequence of a distributed table counts from its group on: bound there, it would raise the tag for all.
-#[test]
-fn the_sequence_of_a_distributed_table_is_not_bound() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn the_sequence_of_a_distributed_table_is_not_bound(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    client.batch_execute(
-        "create table t (id bigserial, tenant int); select create_distributed_table('t', 'tenant')",
-    )?;
+    client
+        .run("create table t (id bigserial, tenant int); select create_distributed_table('t', 'tenant')")?;
     for server in cluster.servers() {
         let mut session = server.connect("postgres")?;
-        let refused =
-            sql::error(&mut session, "select snowflake_ids.bind_sequence('t_id_seq', 'segment', 'tag')")?;
-        sql::explains(
-            &refused,
+        session.explained(
+            "select snowflake_ids.bind_sequence('t_id_seq', 'segment', 'tag')",
             &SqlState::FEATURE_NOT_SUPPORTED,
             "cannot bind sequence \"public.t_id_seq\", which a distributed table uses",
         )?;
     }
-    ensure!(
-        sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.segment where tag = 'tag'")? == 0
-    );
+    ensure!(client.one::<i64>("select count(*) from snowflake_ids.segment where tag = 'tag'")? == 0);
     Ok(())
 }
 
 /// The sequence of a table that is none of the cluster's any more stays one, and Citus passes no change of it on, but refuses it.
-#[test]
-fn a_table_that_is_distributed_no_more_is_attached_and_detached() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn a_table_that_is_distributed_no_more_is_attached_and_detached(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    client.batch_execute(
+    client.run(
         "create table t (id bigserial, tenant int); select snowflake_ids.attach('t', 'id', 'segment');
          create sequence s; select snowflake_ids.bind_sequence('s', 'segment');
          create function refuse() returns event_trigger language plpgsql as $$ begin
@@ -314,9 +290,31 @@ fn a_table_that_is_distributed_no_more_is_attached_and_detached() -> Result<()> 
         "unbind_sequence('s')",
         "bind_sequence('s')",
     ] {
-        client.batch_execute(&format!("select snowflake_ids.{call}"))?;
+        client.run(&format!("select snowflake_ids.{call}"))?;
     }
     let propagates = "select current_setting('citus.enable_ddl_propagation')";
-    ensure!(sql::one::<String>(&mut client, propagates)? == "on");
+    ensure!(client.one::<String>(propagates)? == "on");
     Ok(())
+}
+
+#[test]
+fn attach_and_detach_on_all_nodes() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Joined,
+        cases![
+            all_nodes_take_ids_of_a_tag_and_go_back,
+            a_tag_begins_where_the_coordinator_was,
+            what_workers_hold_of_a_tag_is_not_given_out_any_more,
+            a_worker_refuses_and_names_the_coordinator,
+            a_node_that_is_not_fit_is_named_and_nothing_is_changed,
+            no_id_comes_twice_where_a_worker_fails_in_the_middle,
+            a_transaction_block_is_refused,
+            what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag,
+            another_tag_is_refused_until_the_column_is_detached,
+            a_sequence_is_not_restarted_on_the_coordinator,
+            the_sequence_of_a_distributed_table_is_not_bound,
+            a_table_that_is_distributed_no_more_is_attached_and_detached
+        ],
+    )
 }

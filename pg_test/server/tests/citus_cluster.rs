@@ -7,10 +7,11 @@
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::citus::{Citus, well};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, full, ids, registry, wait};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, sleep};
@@ -26,7 +27,7 @@ const PER_SHARD: i64 = 70_000;
 /// A row that was acknowledged: its snowflake id, its number.
 type Row = (i64, i64);
 
-/// Where sessions go, and what came of it.
+/// The nodes that sessions use, and the outcomes.
 #[derive(Default)]
 struct Load {
     nodes: Mutex<Vec<u16>>,
@@ -45,11 +46,11 @@ fn connect(port: u16) -> Result<Client> {
     Ok(config.connect_timeout(Duration::from_secs(2)).connect(NoTls)?)
 }
 
-/// What a session did.
+/// The work of a session.
 #[derive(Default)]
 struct Done {
     rows: Vec<Row>,
-    /// How often a node was gone, or refused.
+    /// The number of times that a node was gone, or refused.
     refusals: usize,
 }
 
@@ -167,7 +168,7 @@ fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
     Ok(stored.into_keys().collect())
 }
 
-/// How far the fullest or emptiest shard is from the mean: of all rows, and of so many further ids through all nodes that
+/// The distance of the fullest or emptiest shard from the mean: of all rows, and of so many further ids through all nodes that
 /// evenness can be told.
 fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);
@@ -193,7 +194,7 @@ fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Resul
     for server in cluster.servers() {
         registry::wait_for_id(&mut server.connect("postgres")?)?;
     }
-    cluster.session()?.batch_execute(
+    cluster.session()?.run(
         "select snowflake_ids.segment_create('orders', step => 20000);
          create table orders (id bigint primary key default snowflake_nextval(),
              number bigint not null default segment_nextval('orders'), port int);
@@ -206,8 +207,7 @@ fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Resul
         let sessions: Vec<_> = (0..SESSIONS).map(|number| scope.spawn(move || load.insert(number))).collect();
         let rounds = happen(&mut cluster, load);
         load.ended.store(true, Ordering::Relaxed);
-        let done =
-            sessions.into_iter().map(|session| session.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let done = sessions.into_iter().map(Ends::ended);
         (rounds, done.collect::<Vec<_>>())
     });
     let rounds = rounds?;

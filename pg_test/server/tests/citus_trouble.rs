@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::ROLE;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session};
 
-/// What is wrong with the first worker, as the coordinator's `citus_status` and then `use_citus` say it.
+/// The coordinator's `citus_status` and then `use_citus` say these words of the first worker.
 fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {
     let mut client = cluster.session()?;
     let problem = citus::problems(&mut client)?[&2].clone().context("nothing is wrong")?;
@@ -29,43 +29,36 @@ fn restart_with(server: &mut Server, name: &str, value: &str) -> Result<()> {
 
 #[test]
 fn where_there_is_no_citus_the_call_is_refused() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().with_session()?;
     for call in [USE_CITUS, "select * from snowflake_ids.citus_status()"] {
-        let error = sql::error(&mut client, call)?;
-        let code = &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        let error = client.error(call)?;
+        let code = sql::NOT_IN_STATE;
         sql::explains(&error, code, "this database does not have Citus")?;
     }
-    let error = sql::error(&mut client, "select snowflake_ids.use_registry('citus_coordinator')")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    client.fails("select snowflake_ids.use_registry('citus_coordinator')", sql::NOT_IN_STATE)?;
     Ok(())
 }
 
-#[test]
-fn it_is_called_by_a_superuser_on_the_coordinator() -> Result<()> {
-    let cluster = Citus::start(1)?;
+fn it_is_called_by_a_superuser_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let port = cluster.coordinator.port().to_string();
-    let error = sql::error(&mut cluster.workers[0].connect("postgres")?, USE_CITUS)?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    let error = cluster.workers[0].connect("postgres")?.explained(
+        USE_CITUS,
+        sql::NOT_IN_STATE,
         "this database is a worker of a Citus cluster",
     )?;
     ensure!(error.hint().is_some_and(|hint| hint.contains(&port)), "{error:?}");
     let mut client = cluster.session()?;
-    client.batch_execute("create role plain login; set role plain")?;
+    client.run("create role plain login; set role plain")?;
     for call in [USE_CITUS, "select * from snowflake_ids.citus_status()"] {
-        let error = sql::error(&mut client, call)?;
-        ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+        client.fails(call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
-    client.batch_execute(
+    client.run(
         "reset role; grant execute on procedure snowflake_ids.use_citus to plain;
          grant execute on function snowflake_ids.citus_status to plain; set role plain",
     )?;
-    let error = sql::error(&mut client, USE_CITUS)?;
     let message = "permission denied to set the registry of a cluster";
-    sql::explains(&error, &SqlState::INSUFFICIENT_PRIVILEGE, message)?;
-    ensure!(citus::problems(&mut client)?.len() == 2);
+    client.explained(USE_CITUS, &SqlState::INSUFFICIENT_PRIVILEGE, message)?;
+    ensure!(citus::problems(&mut client)?.len() == 3);
     Ok(())
 }
 
@@ -76,11 +69,10 @@ fn a_coordinator_that_workers_cannot_find_is_told_of() -> Result<()> {
     let worker = citus::node().start()?;
     worker.create_citus("postgres")?;
     citus::add(&mut client, &worker)?;
-    client.batch_execute("create extension snowflake_ids")?;
-    let error = sql::error(&mut client, USE_CITUS)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    client.run("create extension snowflake_ids")?;
+    let error = client.fails(USE_CITUS, sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains("citus_set_coordinator_host")), "{error:?}");
-    client.batch_execute(&format!(
+    client.run(&format!(
         "select citus_set_coordinator_host('127.0.0.1', {}); {USE_CITUS}",
         coordinator.port()
     ))?;
@@ -95,32 +87,29 @@ fn a_node_without_the_extension_is_given_it() -> Result<()> {
     let mut client = coordinator.create_citus("postgres")?;
     let worker = citus::node().start()?;
     worker.create_citus("postgres")?;
-    client
-        .batch_execute(&format!("select citus_set_coordinator_host('127.0.0.1', {})", coordinator.port()))?;
+    client.run(&format!("select citus_set_coordinator_host('127.0.0.1', {})", coordinator.port()))?;
     citus::add(&mut client, &worker)?;
-    worker.connect("postgres")?.batch_execute(
-        "set citus.enable_ddl_propagation = off; drop extension if exists snowflake_ids cascade",
-    )?;
+    worker
+        .connect("postgres")?
+        .run("set citus.enable_ddl_propagation = off; drop extension if exists snowflake_ids cascade")?;
     let problems = citus::problems(&mut client)?;
     ensure!(problems[&2].as_ref().is_some_and(|problem| problem.contains("not created")), "{problems:?}");
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 2)
 }
 
-#[test]
-fn a_node_without_the_library_fails_the_call() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
+fn a_node_without_the_library_fails_the_call(cluster: &mut Citus) -> Result<()> {
     restart_with(&mut cluster.workers[0], "shared_preload_libraries", "")?;
-    first_is_told(&cluster, "snowflake_ids")?;
+    first_is_told(cluster, "snowflake_ids")?;
     restart_with(&mut cluster.workers[0], "shared_preload_libraries", "snowflake_ids")?;
     let mut client = cluster.session()?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)
 }
 
 #[test]
 fn a_node_of_another_layout_fails_the_call() -> Result<()> {
-    let mut cluster = Citus::start(2)?;
+    let mut cluster = Citus::of(2, SetUp::Extension)?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
     let detail = citus::failed(&mut cluster.session()?)?;
     ensure!(detail.starts_with("node 2 ") && detail.lines().count() == 1, "{detail}");
@@ -128,45 +117,44 @@ fn a_node_of_another_layout_fails_the_call() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_node_whose_layout_changes_is_told_of() -> Result<()> {
-    let mut cluster = Citus::joined(2)?;
-    let layout: String = sql::one(&mut cluster.session()?, "show snowflake_ids.layout")?;
+fn a_node_whose_layout_changes_is_told_of(cluster: &mut Citus) -> Result<()> {
+    let layout: String = cluster.session()?.one("show snowflake_ids.layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
-    first_is_told(&cluster, "layout")?;
+    first_is_told(cluster, "layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", &layout)?;
     let mut client = cluster.session()?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)
 }
 
 /// The workers' sessions would wait for the transaction, which waits for them: no deadlock that a server sees.
 #[test]
 fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
-    let cluster = Citus::bare(1)?;
+    let cluster = Citus::of(1, SetUp::Bare)?;
     let mut client = cluster.session()?;
-    let error = sql::error(&mut client, &format!("create extension snowflake_ids; {USE_CITUS}"))?;
     let message = "cannot set the registry of a cluster in the transaction that creates the extension";
-    sql::explains(&error, &SqlState::ACTIVE_SQL_TRANSACTION, message)?;
-    client.batch_execute("create extension snowflake_ids")?;
-    client.batch_execute(USE_CITUS)?;
+    client.explained(
+        &format!("create extension snowflake_ids; {USE_CITUS}"),
+        &SqlState::ACTIVE_SQL_TRANSACTION,
+        message,
+    )?;
+    client.run("create extension snowflake_ids")?;
+    client.run(USE_CITUS)?;
     well(&mut client, 2)
 }
 
-#[test]
-fn a_node_of_another_version_fails_the_call() -> Result<()> {
-    let cluster = Citus::joined(2)?;
+fn a_node_of_another_version_fails_the_call(cluster: &mut Citus) -> Result<()> {
     let version = |set: &str| {
-        cluster.workers[0].connect("postgres")?.batch_execute(&format!(
-            "update pg_extension set extversion = {set} where extname = 'snowflake_ids'"
-        ))?;
+        cluster.workers[0]
+            .connect("postgres")?
+            .run(&format!("update pg_extension set extversion = {set} where extname = 'snowflake_ids'"))?;
         anyhow::Ok(())
     };
     version("'old ' || extversion")?;
-    first_is_told(&cluster, "version old")?;
+    first_is_told(cluster, "version old")?;
     version("substr(extversion, 5)")?;
     let mut client = cluster.session()?;
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)
 }
 
@@ -178,7 +166,7 @@ fn more_nodes_than_worker_ids() -> Result<()> {
     coordinator.create_citus("postgres")?;
     let mut cluster = Citus { coordinator, workers: Vec::new() };
     cluster.set_coordinator("postgres")?;
-    cluster.session()?.batch_execute("create extension snowflake_ids")?;
+    cluster.session()?.run("create extension snowflake_ids")?;
     wait_for_id(&mut cluster.session()?)?;
     for _ in 0..2 {
         let worker = node().start()?;
@@ -191,7 +179,7 @@ fn more_nodes_than_worker_ids() -> Result<()> {
     let mut taken = Vec::new();
     let mut without = 0;
     for server in cluster.servers() {
-        match sql::column::<i64>(&mut server.connect("postgres")?, "select snowflake_nextvals(10000)") {
+        match server.connect("postgres")?.column::<i64>("select snowflake_nextvals(10000)") {
             Ok(ids) => taken.extend(ids),
             Err(_) => without += 1,
         }
@@ -201,20 +189,19 @@ fn more_nodes_than_worker_ids() -> Result<()> {
 }
 
 /// A worker that another coordinator adds has its ids from there at most when it is told so; then the first one says it.
-#[test]
-fn two_coordinators_of_one_worker() -> Result<()> {
-    let (one, other) = (Citus::joined(2)?, Citus::joined(0)?);
+fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
+    let (one, other) = (cluster, Citus::joined(0)?);
     let mut taken = Vec::new();
     for server in one.servers() {
         let mut client = server.connect("postgres")?;
         wait_for_id(&mut client)?;
-        taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+        taken.extend(client.column::<i64>("select snowflake_nextvals(10000)")?);
     }
     let mut client = other.session()?;
     citus::add(&mut client, &one.workers[0])?;
     // Nobody has called anything for it: it gives no ids, or those of the registry that it has.
     for server in one.servers() {
-        let more = sql::column::<i64>(&mut server.connect("postgres")?, "select snowflake_nextvals(10000)");
+        let more = server.connect("postgres")?.column::<i64>("select snowflake_nextvals(10000)");
         taken.extend(more.unwrap_or_default());
     }
     ids::unique(taken)?;
@@ -231,9 +218,8 @@ fn refuses_to_move(
     nodes: &[(i32, u16)],
     registry: &str,
 ) -> Result<()> {
-    let error = sql::error(client, call)?;
     let message = "nodes of the cluster draw from another registry";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    let error = client.explained(call, sql::NOT_IN_STATE, message)?;
     let lines =
         nodes.iter().map(|(node, port)| format!("node {node} (127.0.0.1:{port}): registry \"{registry}\""));
     let lines = lines.collect::<Vec<_>>().join("\n");
@@ -264,7 +250,7 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
         for server in cluster.servers() {
             let mut client = server.connect("postgres")?;
             wait_for_id(&mut client)?;
-            taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+            taken.extend(client.column::<i64>("select snowflake_nextvals(10000)")?);
         }
         Ok(())
     };
@@ -272,151 +258,135 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     refuses_to_move(&mut client, OUTSIDE, &workers, "citus_coordinator")?;
     for worker in &cluster.workers {
         let mapped = "select count(*) from pg_user_mappings";
-        ensure!(sql::one::<i64>(&mut worker.connect("postgres")?, mapped)? == 0, "it was given a mapping");
+        ensure!(worker.connect("postgres")?.one::<i64>(mapped)? == 0, "it was given a mapping");
     }
     well(&mut client, 3)?;
     let end = "select snowflake_ids.use_local_registry()";
     // One that is left is enough.
-    cluster.workers[0].connect("postgres")?.batch_execute(end)?;
+    cluster.workers[0].connect("postgres")?.run(end)?;
     refuses_to_move(&mut client, OUTSIDE, &workers[1..], "citus_coordinator")?;
-    cluster.workers[1].connect("postgres")?.batch_execute(end)?;
-    client.batch_execute(OUTSIDE)?;
+    cluster.workers[1].connect("postgres")?.run(end)?;
+    client.run(OUTSIDE)?;
     well(&mut client, 3)?;
     take()?;
     // And back.
-    client.batch_execute(end)?;
+    client.run(end)?;
     refuses_to_move(&mut client, USE_CITUS, &workers, "central")?;
     for worker in &cluster.workers {
-        worker.connect("postgres")?.batch_execute(end)?;
+        worker.connect("postgres")?.run(end)?;
     }
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)?;
     take()?;
     ids::unique(taken)
 }
 
 /// By the same name a node may find another registry: its row of the coordinator is an old one.
-#[test]
-fn a_worker_that_finds_another_coordinator_is_not_joined() -> Result<()> {
-    let (cluster, other) = (Citus::start(1)?, Citus::start(0)?);
+fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) -> Result<()> {
+    let other = Citus::of(0, SetUp::Extension)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    worker.batch_execute(&format!(
-        "update pg_dist_node set nodeport = {} where groupid = 0",
-        other.coordinator.port()
-    ))?;
+    worker
+        .run(&format!("update pg_dist_node set nodeport = {} where groupid = 0", other.coordinator.port()))?;
     let detail = citus::failed(&mut cluster.session()?)?;
-    ensure!(detail.contains("is another one here than on the coordinator"), "{detail}");
-    ensure!(sql::one::<i64>(&mut worker, "select count(*) from snowflake_ids.registry_server")? == 0);
+    let of_one = detail.lines().find(|line| line.starts_with("node 2 ")).with_context(|| detail.clone())?;
+    ensure!(of_one.contains("is another one here than on the coordinator"), "{detail}");
+    ensure!(worker.one::<i64>("select count(*) from snowflake_ids.registry_server")? == 0);
     Ok(())
 }
 
 /// A worker that has seen an older timeline than the coordinator's may lease from a former primary. It asks anew when it is told.
-#[test]
-fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    cluster.workers[0]
-        .connect("postgres")?
-        .batch_execute("update snowflake_ids.registry_server set timeline = 0")?;
+    cluster.workers[0].connect("postgres")?.run("update snowflake_ids.registry_server set timeline = 0")?;
     let problems = citus::problems(&mut client)?;
     ensure!(problems[&2].as_ref().is_some_and(|problem| problem.contains("on timeline 0")), "{problems:?}");
-    client.batch_execute(USE_CITUS)?;
-    well(&mut client, 2)
+    client.run(USE_CITUS)?;
+    well(&mut client, 3)
 }
 
 /// No error has it logged, nor does the duration; and the call fails, although the worker gives ids.
-#[test]
-fn a_password_that_a_worker_is_not_given_is_not_logged_there() -> Result<()> {
-    let cluster = Citus::start(1)?;
-    let registry = outside(&cluster)?;
+fn a_password_that_a_worker_is_not_given_is_not_logged_there(cluster: &mut Citus) -> Result<()> {
+    let registry = outside(cluster)?;
     let mut client = cluster.session()?;
-    client.batch_execute(OUTSIDE)?;
-    registry.connect("postgres")?.batch_execute(&format!("alter role {ROLE} password 'rotated-secret'"))?;
-    client.batch_execute(
-        "alter user mapping for postgres server central options (set password 'rotated-secret')",
-    )?;
+    client.run(OUTSIDE)?;
+    registry.connect("postgres")?.run(&format!("alter role {ROLE} password 'rotated-secret'"))?;
+    client.run("alter user mapping for postgres server central options (set password 'rotated-secret')")?;
     let worker = &cluster.workers[0];
     worker.reload("log_min_duration_statement", "0")?;
     let mut session = worker.connect("postgres")?;
-    session.batch_execute(
+    session.run(
         "set citus.enable_ddl_propagation = off;
          create function refuse() returns event_trigger language plpgsql as $$ begin raise 'not today'; end $$;
          create event trigger refuse on ddl_command_start when tag in ('CREATE USER MAPPING') execute function refuse()",
     )?;
-    let error = sql::error(&mut client, OUTSIDE)?;
+    let error = client.error(OUTSIDE)?;
     let line = format!("node 2 (127.0.0.1:{}): its user mapping was not made: not today", worker.port());
     ensure!(error.detail() == Some(&line), "{error:?}");
     ensure!(worker.logged("rotated-secret") == 0, "the password is in the log");
-    session.batch_execute("drop event trigger refuse")?;
-    client.batch_execute(OUTSIDE)?;
+    session.run("drop event trigger refuse")?;
+    client.run(OUTSIDE)?;
     ensure!(worker.logged("rotated-secret") == 0, "the password is in the log");
-    well(&mut client, 2)?;
+    well(&mut client, 3)?;
     // A worker that does not know what it is told would log it.
-    registry.connect("postgres")?.batch_execute(&format!("alter role {ROLE} password 'newest-secret'"))?;
-    client.batch_execute(
-        "alter user mapping for postgres server central options (set password 'newest-secret')",
-    )?;
-    session.batch_execute(
+    registry.connect("postgres")?.run(&format!("alter role {ROLE} password 'newest-secret'"))?;
+    client.run("alter user mapping for postgres server central options (set password 'newest-secret')")?;
+    session.run(
         "alter extension snowflake_ids drop function snowflake_ids_internal.citus_map;
          alter function snowflake_ids_internal.citus_map rename to citus_other",
     )?;
-    let error = sql::error(&mut client, OUTSIDE)?;
     let message = "nodes of the cluster do not have this version of the extension";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    client.explained(OUTSIDE, sql::NOT_IN_STATE, message)?;
     ensure!(worker.logged("newest-secret") == 0, "the password is in the log");
     Ok(())
 }
 
 /// Trust, peer and certificates do without options.
-#[test]
-fn a_user_mapping_without_options_is_made_on_workers() -> Result<()> {
-    let cluster = Citus::start(1)?;
-    let _registry = outside(&cluster)?;
+fn a_user_mapping_without_options_is_made_on_workers(cluster: &mut Citus) -> Result<()> {
+    let _registry = outside(cluster)?;
     let mut client = cluster.session()?;
-    client.batch_execute(
+    client.run(
         "drop user mapping for postgres server central; create user mapping for postgres server central",
     )?;
-    client.batch_execute("alter server central options (set dbname 'postgres')")?;
-    client.batch_execute(OUTSIDE)?;
-    well(&mut client, 2)
+    client.run("alter server central options (set dbname 'postgres')")?;
+    client.run(OUTSIDE)?;
+    well(&mut client, 3)
 }
 
-#[test]
-fn the_call_looks_at_what_nodes_do_meanwhile() -> Result<()> {
-    let cluster = Citus::start(1)?;
+fn the_call_looks_at_what_nodes_do_meanwhile(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    let error = sql::error(&mut client, &format!("begin isolation level repeatable read; {USE_CITUS}"))?;
     let message = "cannot set the registry of a cluster at isolation level \"repeatable read\"";
-    sql::explains(&error, &SqlState::ACTIVE_SQL_TRANSACTION, message)?;
-    client.batch_execute("rollback")?;
-    client.batch_execute(&format!("begin; {USE_CITUS}; commit"))?;
-    well(&mut client, 2)
+    client.explained(
+        &format!("begin isolation level repeatable read; {USE_CITUS}"),
+        &SqlState::ACTIVE_SQL_TRANSACTION,
+        message,
+    )?;
+    client.run("rollback")?;
+    client.run(&format!("begin; {USE_CITUS}; commit"))?;
+    well(&mut client, 3)
 }
 
 /// A worker that cannot connect to the coordinator goes on with the ids that it has: nothing else tells of it.
-#[test]
-fn a_worker_whose_registry_fails_is_told_of() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn a_worker_whose_registry_fails_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    client.run("select snowflake_ids.segment_create('t')")?;
     cluster.workers[0].reload("citus.node_conninfo", "sslmode=require")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    worker.batch_execute("set snowflake_ids.segment_wait_timeout = '1s'")?;
+    worker.run("set snowflake_ids.segment_wait_timeout = '1s'")?;
     ensure!(worker.batch_execute("select segment_nextval('t')").is_err());
     let problems = citus::problems(&mut client)?;
     let problem = problems[&2].as_ref().with_context(|| format!("{problems:?}"))?;
     ensure!(problem.starts_with("registry \"citus_coordinator\" failed when it asked last"), "{problem}");
     ensure!(problem.contains("does not support SSL"), "{problem}");
-    Ok(())
+    cluster.workers[0].reload("citus.node_conninfo", "sslmode=prefer")
 }
 
 /// A worker that was added later, or whose extension was dropped, has no generator that the cluster's defaults name, and one whose default was
 /// changed takes other ids.
-#[test]
-fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators() -> Result<()> {
-    let cluster = Citus::joined(2)?;
+fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators(
+    cluster: &mut Citus,
+) -> Result<()> {
     let mut client = cluster.session()?;
-    client.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
+    client.run("select snowflake_ids.generator_create('web', 'javascript')")?;
     let said = citus::problems(&mut client)?;
     for node in [2, 3] {
         let problem = said[&node].as_deref().unwrap_or_default();
@@ -425,15 +395,15 @@ fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_gen
             "{said:?}"
         );
     }
-    client.batch_execute(USE_CITUS)?;
+    client.run(USE_CITUS)?;
     well(&mut client, 3)?;
-    client.batch_execute(
+    client.run(
         "create table t (id bigint default snowflake_nextval('web'), tenant int); select create_distributed_table('t', 'tenant')",
     )?;
     well(&mut client, 3)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    ensure!(sql::one::<i64>(&mut worker, "select snowflake_nextval('web')")? > 0);
-    worker.batch_execute("set citus.enable_ddl_propagation = off; alter table t alter id drop default")?;
+    ensure!(worker.one::<i64>("select snowflake_nextval('web')")? > 0);
+    worker.run("set citus.enable_ddl_propagation = off; alter table t alter id drop default")?;
     let said = citus::problems(&mut client)?;
     ensure!(
         said[&2].as_deref().unwrap_or_default().contains("other defaults there than on node 1"),
@@ -444,17 +414,13 @@ fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_gen
 }
 
 /// Rights are granted on the coordinator. Where a worker has others a tag that is restricted here may be open there.
-#[test]
-fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
-    let cluster = Citus::joined(1)?;
+fn rights_on_tags_are_passed_on_by_use_citus(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     for server in cluster.servers() {
-        server
-            .connect("postgres")?
-            .batch_execute("set citus.enable_ddl_propagation = off; create role clerk login")?;
+        server.connect("postgres")?.run("set citus.enable_ddl_propagation = off; create role clerk login")?;
     }
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_create('secret'), snowflake_ids.segment_grant('secret', 'clerk', 'SELECT')",
     )?;
     let said = citus::problems(&mut client)?;
@@ -462,42 +428,74 @@ fn rights_on_tags_are_passed_on_by_use_citus() -> Result<()> {
         said[&2].as_deref().unwrap_or_default().contains("rights on segment tags are not those of node 1"),
         "{said:?}"
     );
-    client.batch_execute(USE_CITUS)?;
-    well(&mut client, 2)?;
-    worker.batch_execute("set role clerk")?;
-    let refused = sql::error(&mut worker, "select segment_nextval('secret')")?;
-    ensure!(refused.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{refused:?}");
-    client.batch_execute("select snowflake_ids.segment_grant('secret', 'clerk', 'USAGE')")?;
-    client.batch_execute(USE_CITUS)?;
-    ensure!(sql::one::<i64>(&mut worker, "select segment_nextval('secret')")? >= 1);
-    client.batch_execute("select snowflake_ids.segment_revoke('secret', 'clerk', 'ALL')")?;
-    client.batch_execute(USE_CITUS)?;
-    sql::error(&mut worker, "select segment_nextval('secret')")?;
-    well(&mut client, 2)
+    client.run(USE_CITUS)?;
+    well(&mut client, 3)?;
+    worker.run("set role clerk")?;
+    worker.fails("select segment_nextval('secret')", &SqlState::INSUFFICIENT_PRIVILEGE)?;
+    client.run("select snowflake_ids.segment_grant('secret', 'clerk', 'USAGE')")?;
+    client.run(USE_CITUS)?;
+    ensure!(worker.one::<i64>("select segment_nextval('secret')")? >= 1);
+    client.run("select snowflake_ids.segment_revoke('secret', 'clerk', 'ALL')")?;
+    client.run(USE_CITUS)?;
+    worker.error("select segment_nextval('secret')")?;
+    well(&mut client, 3)
 }
 
 /// A registry on the server of a node, in another database: that server leases its worker id from the same table as the others.
 #[test]
 fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
-    let mut cluster = Citus::start(1)?;
+    let mut cluster = Citus::of(1, SetUp::Extension)?;
     let host = citus::node().start()?;
-    host.connect("postgres")?.batch_execute("create database ids")?;
+    host.connect("postgres")?.run("create database ids")?;
     let mut registry = host.connect("ids")?;
-    registry.batch_execute("create extension snowflake_ids; create role node login superuser")?;
+    registry.run("create extension snowflake_ids; create role node login superuser")?;
     wait_for_id(&mut registry)?;
     host.create_citus("postgres")?;
     let port = host.port();
     cluster.add_server(host)?;
     let mut client = cluster.session()?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension postgres_fdw;
          create server ids foreign data wrapper postgres_fdw options (host '127.0.0.1', port '{port}', dbname 'ids');
          create user mapping for current_user server ids options (user 'node', password_required 'false')"
     ))?;
     // The node has joined the coordinator as it was added.
-    let refused = sql::error(&mut client, "call snowflake_ids.use_citus('ids')")?;
+    let refused = client.error("call snowflake_ids.use_citus('ids')")?;
     ensure!(refused.hint().is_some_and(|hint| hint.contains("use_local_registry")), "{refused:?}");
-    cluster.workers[1].connect("postgres")?.batch_execute("select snowflake_ids.use_local_registry()")?;
-    client.batch_execute("call snowflake_ids.use_citus('ids')")?;
+    cluster.workers[1].connect("postgres")?.run("select snowflake_ids.use_local_registry()")?;
+    client.run("call snowflake_ids.use_citus('ids')")?;
     well(&mut client, 3)
+}
+
+#[test]
+fn a_node_is_told_of() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Joined,
+        cases![
+            a_node_without_the_library_fails_the_call,
+            a_node_whose_layout_changes_is_told_of,
+            a_node_of_another_version_fails_the_call,
+            two_coordinators_of_one_worker,
+            a_worker_that_saw_its_registry_on_another_timeline_is_told_of,
+            a_worker_whose_registry_fails_is_told_of,
+            nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators,
+            rights_on_tags_are_passed_on_by_use_citus
+        ],
+    )
+}
+
+#[test]
+fn use_citus_looks_at_all_nodes() -> Result<()> {
+    Citus::cases(
+        2,
+        SetUp::Extension,
+        cases![
+            it_is_called_by_a_superuser_on_the_coordinator,
+            a_worker_that_finds_another_coordinator_is_not_joined,
+            a_password_that_a_worker_is_not_given_is_not_logged_there,
+            a_user_mapping_without_options_is_made_on_workers,
+            the_call_looks_at_what_nodes_do_meanwhile
+        ],
+    )
 }

@@ -3,12 +3,13 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, NEXT, next, now, seconds, status};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session};
 use std::thread;
 
 fn server() -> Result<Server> {
-    Server::builder().small().faketime().start()
+    Server::builder().faketime().start()
 }
 
 /// Sets the clock to an instant, in seconds since 1970. As an offset: an absolute time would count from the
@@ -22,7 +23,7 @@ fn count(client: &mut Client, column: &str) -> Result<i64> {
 }
 
 fn assert_clock_behind(error: &DbError) {
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(error.code(), sql::NOT_IN_STATE);
     assert_eq!(error.message(), BEHIND);
     assert!(error.detail().is_some_and(|detail| detail.contains("snowflake_ids.max_drift")), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("clock")), "{error:?}");
@@ -56,12 +57,10 @@ fn ids_go_on_growing_through_a_step_back_within_max_drift() -> Result<()> {
 fn with_error_a_step_back_beyond_max_drift_fails_at_once() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute(
-        "set snowflake_ids.clock_rollback = error; set snowflake_ids.clock_wait_timeout = '1h'",
-    )?;
+    client.run("set snowflake_ids.clock_rollback = error; set snowflake_ids.clock_wait_timeout = '1h'")?;
     let before = next(&mut client)?;
     server.set_clock("-1h")?;
-    assert_clock_behind(&sql::error(&mut client, NEXT)?);
+    assert_clock_behind(&client.error(NEXT)?);
     assert_eq!(count(&mut client, "ids_issued")?, 1, "a refused call takes nothing");
     assert_eq!(count(&mut client, "steps_back")?, 1, "one step back is counted once");
 
@@ -74,8 +73,7 @@ fn with_error_a_step_back_beyond_max_drift_fails_at_once() -> Result<()> {
 fn with_wait_a_small_overrun_is_waited_out() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client
-        .batch_execute("set snowflake_ids.max_drift = '1s'; set snowflake_ids.clock_wait_timeout = '1h'")?;
+    client.run("set snowflake_ids.max_drift = '1s'; set snowflake_ids.clock_wait_timeout = '1h'")?;
     let before = next(&mut client)?;
     server.set_clock("-3")?;
     assert!(next(&mut client)? > before);
@@ -88,10 +86,10 @@ fn with_wait_a_small_overrun_is_waited_out() -> Result<()> {
 fn with_wait_a_large_overrun_fails_after_max_wait() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = '700ms'")?;
+    client.run("set snowflake_ids.clock_wait_timeout = '700ms'")?;
     next(&mut client)?;
     server.set_clock("-1h")?;
-    assert_clock_behind(&sql::error(&mut client, NEXT)?);
+    assert_clock_behind(&client.error(NEXT)?);
     Ok(())
 }
 
@@ -99,27 +97,27 @@ fn with_wait_a_large_overrun_fails_after_max_wait() -> Result<()> {
 fn timeout_cancel_and_shutdown_end_the_wait() -> Result<()> {
     let mut server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = '1h'")?;
+    client.run("set snowflake_ids.clock_wait_timeout = '1h'")?;
     next(&mut client)?;
     server.set_clock("-1h")?;
 
-    assert_eq!(sql::error_within(&mut client, "300ms", NEXT)?.code(), &SqlState::QUERY_CANCELED);
+    assert_eq!(client.error_within("300ms", NEXT)?.code(), &SqlState::QUERY_CANCELED);
 
-    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid = client.process()?;
     let mut other = server.connect("postgres")?;
-    let waiting = thread::spawn(move || (sql::error(&mut client, NEXT), client));
+    let waiting = thread::spawn(move || (client.error(NEXT), client));
     let active = format!(
         "select count(*) > 0 from pg_stat_activity where pid = {pid} and state = 'active' and wait_event is not null"
     );
-    sql::becomes_true(&mut other, &active)?;
-    assert!(sql::one::<bool>(&mut other, &format!("select pg_cancel_backend({pid})"))?);
-    let (error, mut client) = waiting.join().unwrap();
+    other.becomes_true(&active)?;
+    assert!(other.one::<bool>(&format!("select pg_cancel_backend({pid})"))?);
+    let (error, mut client) = waiting.ended();
     assert_eq!(error?.code(), &SqlState::QUERY_CANCELED);
 
     let waiting = thread::spawn(move || client.simple_query(NEXT).map(drop));
-    sql::becomes_true(&mut other, &active)?;
+    other.becomes_true(&active)?;
     server.stop(Shutdown::Fast)?;
-    assert!(waiting.join().unwrap().is_err(), "the waiting call was ended");
+    assert!(waiting.ended().is_err(), "the waiting call was ended");
     Ok(())
 }
 
@@ -130,24 +128,24 @@ const HALF_AN_HOUR_AHEAD: &str = "+30m";
 fn after_half_an_hour_ahead_calls_fail_with_an_explanation_whatever_is_restarted() -> Result<()> {
     let mut server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = '200ms'")?;
-    let mut taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(100)")?;
+    client.run("set snowflake_ids.clock_wait_timeout = '200ms'")?;
+    let mut taken: Vec<i64> = client.column("select snowflake_nextvals(100)")?;
     server.set_clock(HALF_AN_HOUR_AHEAD)?;
     taken.push(next(&mut client)?);
     server.set_clock("+0")?;
 
     for session in [&mut client, &mut server.session()?] {
         for call in [NEXT, "select snowflake_nextvals(1000)"] {
-            let error = sql::error(session, call)?;
+            let error = session.error(call)?;
             assert_clock_behind(&error);
             assert!(error.detail().is_some_and(|detail| detail.contains("min")), "{error:?}");
         }
     }
 
     server.restart()?;
-    assert_clock_behind(&sql::error(&mut server.session()?, NEXT)?);
+    assert_clock_behind(&server.session()?.error(NEXT)?);
     server.set_clock(HALF_AN_HOUR_AHEAD)?;
-    let after: Vec<i64> = sql::column(&mut server.session()?, "select snowflake_nextvals(100)")?;
+    let after: Vec<i64> = server.session()?.column("select snowflake_nextvals(100)")?;
     taken.extend(after);
     ids::growing(&taken)
 }
@@ -157,16 +155,16 @@ fn ids_from_ahead_in_a_sessions_cache_are_thrown_away_once_any_session_meets_the
     let server = server()?;
     let (mut holder, mut other) = (server.session()?, server.session()?);
     for client in [&mut holder, &mut other] {
-        client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
+        client.run("set snowflake_ids.clock_wait_timeout = 0")?;
         next(client)?;
     }
-    holder.batch_execute("set snowflake_ids.cache = 1000")?;
+    holder.run("set snowflake_ids.cache = 1000")?;
     server.set_clock(HALF_AN_HOUR_AHEAD)?;
     next(&mut holder)?;
     server.set_clock("+0")?;
-    assert_clock_behind(&sql::error(&mut other, NEXT)?);
-    assert_clock_behind(&sql::error(&mut holder, NEXT)?);
-    assert_clock_behind(&sql::error(&mut holder, "select snowflake_nextvals(900)")?);
+    assert_clock_behind(&other.error(NEXT)?);
+    assert_clock_behind(&holder.error(NEXT)?);
+    assert_clock_behind(&holder.error("select snowflake_nextvals(900)")?);
     Ok(())
 }
 
@@ -174,10 +172,10 @@ fn ids_from_ahead_in_a_sessions_cache_are_thrown_away_once_any_session_meets_the
 fn ids_from_ahead_end_within_a_few_in_a_session_that_is_alone_with_its_cache() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
+    client.run("set snowflake_ids.clock_wait_timeout = 0")?;
     next(&mut client)?;
     server.set_clock(HALF_AN_HOUR_AHEAD)?;
-    client.batch_execute("set snowflake_ids.cache = 1000000")?;
+    client.run("set snowflake_ids.cache = 1000000")?;
     next(&mut client)?;
     server.set_clock("+0")?;
     let mut late = 0;
@@ -185,7 +183,7 @@ fn ids_from_ahead_end_within_a_few_in_a_session_that_is_alone_with_its_cache() -
         late += 1;
         assert!(late <= 64, "{late} ids from ahead after the clock was set right");
     }
-    assert_clock_behind(&sql::error(&mut client, NEXT)?);
+    assert_clock_behind(&client.error(NEXT)?);
     Ok(())
 }
 
@@ -194,8 +192,7 @@ fn a_clock_before_the_epoch_is_an_error_that_says_so() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
     set_clock_to(&server, 1_560_000_000.0)?;
-    let error = sql::error(&mut client, NEXT)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    let error = client.fails(NEXT, sql::NOT_IN_STATE)?;
     assert_eq!(error.message(), "the clock is before the epoch of the layout");
     assert!(error.detail().is_some_and(|detail| detail.contains("2020-01-01")), "{error:?}");
     Ok(())
@@ -206,7 +203,7 @@ const END: f64 = 1_463_702_400.0 + 268_435_456.0;
 const SEQUENCE_AND_TICKS_USED_UP: &SqlState = &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED;
 
 fn baidu() -> Result<Server> {
-    Server::builder().small().faketime().set("snowflake_ids.layout", "baidu").start()
+    Server::builder().faketime().set("snowflake_ids.layout", "baidu").start()
 }
 
 #[test]
@@ -217,12 +214,12 @@ fn ids_flow_until_the_last_tick_of_a_layout_and_not_beyond() -> Result<()> {
     let mut taken = vec![next(&mut client)?];
     set_clock_to(&server, END + 10.0)?;
     for call in [NEXT, "select snowflake_nextvals(10)"] {
-        let error = sql::error(&mut client, call)?;
+        let error = client.error(call)?;
         assert_eq!(error.code(), SEQUENCE_AND_TICKS_USED_UP);
         assert!(error.detail().is_some_and(|detail| detail.contains("2024-11-20T21:24:15")), "{error:?}");
         assert!(error.hint().is_some(), "{error:?}");
     }
-    let left: f64 = sql::one(&mut client, "select years_left from snowflake_ids.status")?;
+    let left: f64 = client.one("select years_left from snowflake_ids.status")?;
     assert!(left.abs() < f64::EPSILON, "{left} years left");
     set_clock_to(&server, END - 20.0)?;
     taken.push(next(&mut client)?);
@@ -238,7 +235,7 @@ fn a_burst_near_the_end_of_a_layout_takes_its_last_tick_and_stops() -> Result<()
     let mut taken: Vec<i64> = Vec::new();
     let error = loop {
         assert!(taken.len() < 60 * 8192, "the layout has no end");
-        match sql::column(&mut client, "select snowflake_nextvals(5000)") {
+        match client.column("select snowflake_nextvals(5000)") {
             Ok(ids) => taken.extend::<Vec<i64>>(ids),
             Err(error) => break error,
         }
@@ -248,7 +245,7 @@ fn a_burst_near_the_end_of_a_layout_takes_its_last_tick_and_stops() -> Result<()
     ids::growing(&taken)?;
     assert!(taken.iter().all(|id| *id > 0));
     let last: f64 =
-        sql::one(&mut client, "select extract(epoch from last_timestamp)::float8 from snowflake_ids.status")?;
+        client.one("select extract(epoch from last_timestamp)::float8 from snowflake_ids.status")?;
     assert!(
         (last - (END - 1.0)).abs() < 0.5,
         "the last tick begins at {}, the last id is of {last}",

@@ -3,11 +3,10 @@
 
 use anyhow::Result;
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{NEAR, next, now, refused, seconds, status, take, time};
 use snowflake_ids_server_tests::state_file::Fault;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +16,7 @@ const NOT_FOLLOWED: &str = "and is not followed";
 const TIMEOUT: Duration = wait::LONG;
 
 fn builder() -> Builder {
-    Server::builder().small().faketime()
+    Server::builder().faketime()
 }
 
 /// The server issues ids of the true time now.
@@ -40,8 +39,7 @@ fn warned(server: &Server, times: usize) -> Result<()> {
 
 #[test]
 fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Result<()> {
-    let server = builder().set("snowflake_ids.reserve", "300ms").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().set("snowflake_ids.reserve", "300ms").with_session()?;
     let load = server.load(6)?;
     load.goes_on()?;
     server.set_clock("+10y")?;
@@ -70,8 +68,7 @@ fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Resul
 
 #[test]
 fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+10y")?;
     sleep(Duration::from_secs(1));
@@ -80,15 +77,14 @@ fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
     for clock in ["+30y", "+90y", "+2h"] {
         server.set_clock(clock)?;
         issues_true_time(&mut client, &mut taken)?;
-        client.batch_execute("select * from snowflake_ids.status")?;
+        client.run("select * from snowflake_ids.status")?;
     }
     ids::growing(&taken)
 }
 
 #[test]
 fn a_jump_before_the_first_id_is_not_followed() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     server.set_clock("+10y")?;
     issues_true_time(&mut client, &mut Vec::new())
 }
@@ -122,12 +118,11 @@ fn issues_near_true_time(server: &Server, taken: &mut Vec<i64>) -> Result<()> {
 
 #[test]
 fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+10y")?;
     issues_true_time(&mut client, &mut taken)?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     taken.push(next(&mut client)?);
     let off = time(&mut client, taken[taken.len() - 1])? - now()?;
     assert!((0.0..70.0).contains(&off), "an id of {off} s from now");
@@ -143,9 +138,9 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     server.start_again()?;
     let mut client = server.session()?;
     // The last one: it is three hours old, and tells nothing of the right time.
-    client.batch_execute("checkpoint")?;
+    client.run("checkpoint")?;
     server.set_clock("+0")?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     let mut taken = take(&mut client, 100)?;
     drop(client);
 
@@ -155,22 +150,21 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     server.start_again()?;
     server.set_clock("+0")?;
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     assert_eq!(server.logged("no snowflake id comes before"), 1, "{}", server.log());
-    assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
+    client.run("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
     ids::growing(&taken)
 }
 
 #[test]
 fn an_accepted_clock_is_followed() -> Result<()> {
-    let server = builder().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
     issues_true_time(&mut client, &mut taken)?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     let id = next(&mut client)?;
     let off = time(&mut client, id)? - now()? - 2.0 * YEAR;
     assert!(NEAR.contains(&off), "{off} s from the accepted time");
@@ -180,19 +174,18 @@ fn an_accepted_clock_is_followed() -> Result<()> {
     ids::growing(&taken)?;
     // From here the true time is a step back like any other.
     server.set_clock("+0")?;
-    assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
     Ok(())
 }
 
 /// The lease of the server's own table ends by a clock that is so far ahead. Another one is had at once.
 #[test]
 fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
-    let server = auto().faketime().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = auto().faketime().with_session()?;
     let mut taken = vec![wait_for_id(&mut client)?];
     server.set_clock("+50h")?;
     issues_true_time(&mut client, &mut taken)?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     let id = next(&mut client)?;
     let off = time(&mut client, id)? - now()? - 50.0 * 3600.0;
     assert!(NEAR.contains(&off), "{off} s from the accepted time");
@@ -202,8 +195,7 @@ fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
 
 #[test]
 fn a_clock_that_could_not_be_noted_is_not_followed() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
     issues_true_time(&mut client, &mut taken)?;
@@ -219,19 +211,17 @@ fn a_clock_that_could_not_be_noted_is_not_followed() -> Result<()> {
 
 #[test]
 fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
-    let mut server = builder().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
-    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    client.run("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
     server.stop(Shutdown::Fast)?;
     // The launcher may have noticed the jump before.
     let warned = server.logged(NOT_FOLLOWED);
     server.start_again()?;
     taken.push(next(&mut server.session()?)?);
-    server.stop(Shutdown::Immediate)?;
-    server.start_again()?;
+    server.restart_by(Shutdown::Immediate)?;
     taken.push(next(&mut server.session()?)?);
     ids::growing(&taken)?;
     assert_eq!(server.logged(NOT_FOLLOWED), warned, "{}", server.log());
@@ -240,8 +230,7 @@ fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
 
 #[test]
 fn a_jump_within_max_clock_jump_is_followed_and_counted() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let before = next(&mut client)?;
     server.set_clock("+30m")?;
     let id = next(&mut client)?;
@@ -254,8 +243,7 @@ fn a_jump_within_max_clock_jump_is_followed_and_counted() -> Result<()> {
 
 #[test]
 fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.reload("snowflake_ids.max_clock_jump", "10min")?;
     // The launcher does not show when it has read it.

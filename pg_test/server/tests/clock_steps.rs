@@ -7,14 +7,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const STEPPED_BACK: &str = "the clock was stepped back";
-/// Where the clock stands, one after the other: seconds, hours, years from the true time. Five are steps back of what
+/// The settings of the clock, one after the other: seconds, hours, years from the true time. Five are steps back of what
 /// ids follow; the ten years are not followed.
 const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y", "+0", "+20m", "+0"];
 
 #[test]
 fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> {
-    let server =
-        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "50ms").start()?;
+    let server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "50ms").start()?;
     let mut client = server.session()?;
     let (load, pause) = (server.load(6)?, Duration::from_millis(if full() { 5000 } else { 300 }));
     load.goes_on()?;
@@ -24,13 +23,13 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
         let _ = next(&mut client);
         load.run(pause);
     }
-    // That the 20 minutes which were followed pass is not waited for.
+    // The test does not wait until the 20 minutes that were followed have passed.
     let taken = load.end();
     if let Some(other) = taken.other_than(BEHIND) {
         bail!("{other:?}");
     }
     let steps = usize::try_from(status::<i64>(&mut client, "steps_back")?)?;
-    // That the ten years end may look like one of a millisecond.
+    // The end of the ten years may look like a step of a millisecond.
     assert!((5..=6).contains(&steps), "{steps} steps back");
     let largest = seconds(&mut client, "largest_step_back")?;
     assert!(largest > 7000.0, "largest step back {largest}");
@@ -43,8 +42,8 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
 /// Each step is noticed by the launcher even where no call meets it, or by the next call, and is told of once.
 #[test]
 fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
-    let server = Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) =
+        Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     next(&mut client)?;
     server.set_clock("-2h")?;
     let load = server.load(4)?;
@@ -69,8 +68,8 @@ fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
 
 /// Fails when a clock that was set right is taken for one that jumped ahead, because a step back was followed.
 fn follows_a_clock_that_was_set_right(back: &[&str]) -> Result<()> {
-    let server = Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) =
+        Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     let mut taken = take(&mut client, 100)?;
     for clock in back {
         server.set_clock(clock)?;

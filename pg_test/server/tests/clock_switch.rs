@@ -3,17 +3,16 @@
 
 use anyhow::Result;
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::snowflakes::{
     BEHIND, NEAR, next, now, refused, rollback, seconds, status, take, time, worker,
 };
-use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
 use std::time::Duration;
 
 /// Two rollback bits: four values.
 fn builder() -> Builder {
-    switching(Server::builder().small().set("snowflake_ids.layout", "41/5/3/2r/12"))
+    switching(Server::builder().set("snowflake_ids.layout", "41/5/3/2r/12"))
 }
 
 fn switching(builder: Builder) -> Builder {
@@ -34,8 +33,7 @@ fn take_near(client: &mut Client, offset: f64, taken: &mut Vec<i64>) -> Result<i
 
 #[test]
 fn each_step_back_takes_the_next_rollback_value_until_none_is_free() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = take(&mut client, 1000)?;
     for (value, (clock, offset)) in (1..).zip([("-1h", -3600.0), ("-2h", -7200.0), ("-3h", -10_800.0)]) {
         server.set_clock(clock)?;
@@ -47,7 +45,7 @@ fn each_step_back_takes_the_next_rollback_value_until_none_is_free() -> Result<(
         assert!(seconds(&mut client, "drift")? < 1.0);
     }
     server.set_clock("-4h")?;
-    sql::explains(&refused(&mut client)?, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, BEHIND)?;
+    sql::explains(&refused(&mut client)?, sql::NOT_IN_STATE, BEHIND)?;
 
     server.set_clock("+0")?;
     take_near(&mut client, 0.0, &mut taken)?;
@@ -56,8 +54,7 @@ fn each_step_back_takes_the_next_rollback_value_until_none_is_free() -> Result<(
 
 #[test]
 fn a_step_within_max_drift_switches_nothing() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let mut taken = take(&mut client, 1000)?;
     server.set_clock("-20")?;
     taken.extend(take(&mut client, 1000)?);
@@ -68,8 +65,7 @@ fn a_step_within_max_drift_switches_nothing() -> Result<()> {
 /// Fails when a session may go on handing out what it took before the switch as if it came after.
 #[test]
 fn switches_under_load_bring_no_id_back() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let load = server.load(8)?;
     for clock in ["+0", "-1h", "-2h", "+0", "-1h", "+0"] {
         server.set_clock(clock)?;
@@ -109,12 +105,11 @@ fn a_switch_outlives_restarts() -> Result<()> {
 
 #[test]
 fn without_rollback_bits_a_leased_worker_id_is_exchanged_for_another() -> Result<()> {
-    let server = switching(auto()).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = switching(auto()).with_session()?;
     let mut taken = take(&mut client, 1000)?;
     let (first, second) = (taken[0], {
         server.set_clock("-1h")?;
-        client.batch_execute("set snowflake_ids.clock_wait_timeout = '10s'")?;
+        client.run("set snowflake_ids.clock_wait_timeout = '10s'")?;
         take_near(&mut client, -3600.0, &mut taken)?
     });
     assert_ne!(worker(&mut client, first)?, worker(&mut client, second)?);
@@ -127,11 +122,10 @@ fn without_rollback_bits_a_leased_worker_id_is_exchanged_for_another() -> Result
 
 #[test]
 fn without_rollback_bits_a_worker_id_that_was_set_waits_for_the_clock() -> Result<()> {
-    let server = switching(Server::builder().small()).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = switching(Server::builder()).with_session()?;
     let before = next(&mut client)?;
     server.set_clock("-1h")?;
-    sql::explains(&refused(&mut client)?, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, BEHIND)?;
+    sql::explains(&refused(&mut client)?, sql::NOT_IN_STATE, BEHIND)?;
     server.set_clock("+0")?;
     ids::growing(&[before, next(&mut client)?])
 }
@@ -139,13 +133,12 @@ fn without_rollback_bits_a_worker_id_that_was_set_waits_for_the_clock() -> Resul
 /// A reset forgets no rollback value's ids either.
 #[test]
 fn a_reset_after_a_switch_repeats_nothing() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     let before = take(&mut client, 1000)?;
     server.set_clock("-1h")?;
     let mut after = Vec::new();
     take_near(&mut client, -3600.0, &mut after)?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     if let Ok(id) = next(&mut client) {
         let former = if rollback(&mut client, id)? == 0 { &before } else { &after };
         ids::growing(&[former[999], id])?;

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, functions, sql};
+use snowflake_ids_server_tests::{Server, cases, functions, sql::Session};
 
 /// All the same to somebody who looks at letters only.
 const ALIKE: [&str; 4] = ["app", "APP", "a\u{301}pp", "\u{e1}pp"];
@@ -12,33 +12,28 @@ const ALIKE: [&str; 4] = ["app", "APP", "a\u{301}pp", "\u{e1}pp"];
 /// A session where a collation takes these for one text; none where the server was built without ICU.
 fn loose(server: &Server) -> Result<Option<Client>> {
     let mut client = server.session()?;
-    if sql::one::<bool>(&mut client, "select not exists (select from pg_collation where collprovider = 'i')")?
-    {
+    if client.one::<bool>("select not exists (select from pg_collation where collprovider = 'i')")? {
         println!("skipped: this server has no ICU");
         return Ok(None);
     }
-    client.batch_execute(
-        "create collation loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
-    )?;
-    let alike: bool =
-        sql::one(&mut client, &format!("select '{}' = '{}' collate loose", ALIKE[1], ALIKE[3]))?;
+    client
+        .run("create collation loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)")?;
+    let alike: bool = client.one(&format!("select '{}' = '{}' collate loose", ALIKE[1], ALIKE[3]))?;
     ensure!(alike, "the collation tells letters apart");
     Ok(Some(client))
 }
 
 /// A table of the texts, in a column of that collation.
 fn table(client: &mut Client) -> Result<()> {
-    client.batch_execute("create table texts (text text collate loose)")?;
+    client.run("create table texts (text text collate loose)")?;
     for text in ALIKE {
         client.execute("insert into texts values ($1)", &[&text])?;
     }
     Ok(())
 }
 
-#[test]
-fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
+fn tags_series_and_keys_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
     table(&mut client)?;
     // Each begins at 1, and each goes on alone.
     for create in [
@@ -46,18 +41,17 @@ fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
         "select count(snowflake_ids.series_create(text, 'gapless', 'text')) from texts",
         "select count(snowflake_ids.generator_create(text, 'twitter')) from texts",
     ] {
-        assert_eq!(sql::one::<i64>(&mut client, create)?, 4, "{create}");
+        assert_eq!(client.one::<i64>(create)?, 4, "{create}");
     }
     for take in
         ["segment_nextval(text)", "series_nextval(text, text)", "series_nextval('app', 'key ' || text)"]
     {
         for expected in 1..=2 {
-            let taken: Vec<i64> = sql::column(&mut client, &format!("select {take} from texts"))?;
+            let taken: Vec<i64> = client.column(&format!("select {take} from texts"))?;
             assert_eq!(taken, [expected; 4], "{take}");
         }
     }
-    let found: i64 = sql::one(
-        &mut client,
+    let found: i64 = client.one(
         "select count(*) from texts cross join lateral
              (select from snowflake_ids.segment_status as s where s.tag = texts.text collate \"C\") as found",
     )?;
@@ -65,27 +59,23 @@ fn tags_series_and_keys_are_what_their_bytes_are() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_column_that_takes_texts_for_one_has_a_key_for_each() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
-    client.batch_execute(
+fn a_column_that_takes_texts_for_one_has_a_key_for_each(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
+    client.run(
         "create table t (project text collate loose, number bigint);
          insert into t values ('app', 3), ('APP', 5);
          select snowflake_ids.series_create('t', key_type => 'text');
          select snowflake_ids.series_attach('t', 'number', 't', 'project')",
     )?;
     let next = "insert into t (project) values ('app'), ('APP'), ('\u{e1}pp') returning number";
-    assert_eq!(sql::column::<i64>(&mut client, next)?, [4, 6, 1]);
+    assert_eq!(client.column::<i64>(next)?, [4, 6, 1]);
     Ok(())
 }
 
 /// Each function that takes a text or a name, with what is there and what is not.
-#[test]
-fn a_callers_collation_is_in_no_functions_way() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
-    client.batch_execute(
+fn a_callers_collation_is_in_no_functions_way(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
+    client.run(
         "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
          select snowflake_ids.segment_create('app');
          select snowflake_ids.series_create('app', 'gapless', 'text');
@@ -110,7 +100,7 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     let no_bytes: &[u8] = b"";
     let arguments: &[&(dyn postgres::types::ToSql + Sync)] =
         if call.contains("$1") { &[&no_bytes] } else { &[] };
-    // What cannot run within a block says so, and all else is taken back.
+    // Calls that cannot run within a block say so, and all else is taken back.
     let Err(error) = client.transaction()?.query(call, arguments) else { return Ok(None) };
     let db = error.as_db_error().with_context(|| format!("{call}: {error:?}"))?;
     let about_collation = [SqlState::INDETERMINATE_COLLATION, SqlState::COLLATION_MISMATCH]
@@ -120,11 +110,9 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
 }
 
 /// Words that a collation takes for keywords are none.
-#[test]
-fn keywords_are_what_their_bytes_are() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let Some(mut client) = loose(&server)? else { return Ok(()) };
-    client.batch_execute(
+fn keywords_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
+    let Some(mut client) = loose(server)? else { return Ok(()) };
+    client.run(
         "create table victim (id bigint not null); create sequence front; create role clerk;
          select snowflake_ids.generator_create('web', 'twitter')",
     )?;
@@ -139,37 +127,48 @@ fn keywords_are_what_their_bytes_are() -> Result<()> {
         ("generator_alter('web', sequence_start => $)", "default"),
     ] {
         let given = format!("'{}' collate loose", word.to_uppercase());
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{}", call.replace('$', &given)))?;
-        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{call}: {error:?}");
+        let error = client.fails(
+            &format!("select snowflake_ids.{}", call.replace('$', &given)),
+            &SqlState::INVALID_PARAMETER_VALUE,
+        )?;
         assert!(error.message().starts_with("unrecognized "), "{call}: {error:?}");
     }
     Ok(())
 }
 
 /// A database all of whose texts are compared by ICU.
-#[test]
-fn a_database_of_icu_serves() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_database_of_icu_serves(server: &mut Server) -> Result<()> {
     let version = "select current_setting('server_version_num')::integer";
-    if loose(&server)?.is_none() || sql::one::<i32>(&mut server.session()?, version)? < 150_000 {
+    if loose(server)?.is_none() || server.session()?.one::<i32>(version)? < 150_000 {
         return Ok(());
     }
-    server.session()?.batch_execute(
+    server.session()?.run(
         "create database tongues template template0 encoding 'UTF8' locale 'C'
              locale_provider icu icu_locale 'und-u-ks-level1'",
     )?;
     let mut client = server.connect("tongues")?;
-    client.batch_execute("create extension snowflake_ids")?;
+    client.run("create extension snowflake_ids")?;
     for text in ALIKE {
         client.execute("select snowflake_ids.segment_create($1)", &[&text])?;
         let first: i64 = client.query_one("select segment_nextval($1)", &[&text])?.try_get(0)?;
         assert_eq!(first, 1, "{text}");
     }
     let mut keys = vec![0; ALIKE.len()];
-    client.batch_execute("select snowflake_ids.series_create('keys', 'gapless', 'text')")?;
+    client.run("select snowflake_ids.series_create('keys', 'gapless', 'text')")?;
     for (key, text) in keys.iter_mut().zip(ALIKE) {
         *key = client.query_one("select series_nextval('keys', $1::text)", &[&text])?.try_get::<_, i64>(0)?;
     }
     assert_eq!(keys, [1; ALIKE.len()]);
     Ok(())
+}
+
+#[test]
+fn names_are_what_their_bytes_are() -> Result<()> {
+    Server::builder().cases(cases![
+        tags_series_and_keys_are_what_their_bytes_are,
+        a_column_that_takes_texts_for_one_has_a_key_for_each,
+        a_callers_collation_is_in_no_functions_way,
+        keywords_are_what_their_bytes_are,
+        a_database_of_icu_serves
+    ])
 }

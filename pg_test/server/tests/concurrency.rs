@@ -2,24 +2,24 @@
 
 use anyhow::Result;
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, ids, sql::Session};
 use std::env;
 
 const SESSIONS: usize = 16;
 
 #[test]
 fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let clients = (0..SESSIONS).map(|_| server.session()).collect::<Result<_>>()?;
     let per_session = at_once(clients, |number, mut client| {
-        client.batch_execute(&format!("set snowflake_ids.cache = {}", [1, 64][number % 2]))?;
+        client.run(&format!("set snowflake_ids.cache = {}", [1, 64][number % 2]))?;
         let mut taken = Vec::new();
         // The two functions in turn: what a session holds of its cache comes first in both.
         for count in 1..=300 {
-            taken.push(sql::one(&mut client, "select snowflake_nextval()")?);
-            taken.extend(sql::column::<i64>(&mut client, &format!("select snowflake_nextvals({count})"))?);
+            taken.push(client.one("select snowflake_nextval()")?);
+            taken.extend(client.column::<i64>(&format!("select snowflake_nextvals({count})"))?);
         }
-        let last: i64 = sql::one(&mut client, "select snowflake_lastval()")?;
+        let last: i64 = client.one("select snowflake_lastval()")?;
         assert_eq!(Some(&last), taken.last());
         ids::growing(&taken)?;
         Ok(taken)
@@ -30,10 +30,10 @@ fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
 
 /// Rows of one INSERT.
 const ROWS: i64 = 64 * 49;
-/// What a cached session takes at once.
+/// The number of ids that a cached session takes at once.
 const CACHE: usize = 64;
 
-/// How a session takes its ids.
+/// Ways in which a session takes its ids.
 #[derive(Clone, Copy)]
 enum Way {
     One,
@@ -73,10 +73,10 @@ impl Way {
 fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
     // One million ids; ten with SNOWFLAKE_IDS_FULL=1.
     let inserts = if env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1") { 200 } else { 20 };
-    let server = Server::builder().small().set("synchronous_commit", "off").start()?;
+    let server = Server::builder().set("synchronous_commit", "off").start()?;
     for database in ["a", "b"] {
         server.create_database(database)?;
-        server.connect(database)?.batch_execute(
+        server.connect(database)?.run(
             "create table t0 (id bigint primary key default snowflake_nextval(), filler int);
              create table t1 (like t0 including all)",
         )?;
@@ -84,7 +84,7 @@ fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
     let clients = (0..SESSIONS).map(|n| server.connect(["a", "b"][n % 2])).collect::<Result<_>>()?;
     let per_session = at_once(clients, |number, mut client| {
         let way = Way::of(number);
-        client.batch_execute(&format!("set snowflake_ids.cache = {}", way.cache()))?;
+        client.run(&format!("set snowflake_ids.cache = {}", way.cache()))?;
         let insert = client.prepare(&way.insert(["t0", "t1"][number / 2 % 2]))?;
         let mut taken: Vec<i64> = Vec::new();
         for _ in 0..inserts {

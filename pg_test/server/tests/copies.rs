@@ -1,12 +1,11 @@
 //! Copies of a data directory: two servers must not issue as one, however the copy was made.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::restores::{From, Part};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql, sql::Session};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -16,7 +15,7 @@ const PUT_BACK: &str =
     "the state file of snowflake_ids was put back from a copy, and does not say what was issued since";
 
 fn fixed() -> Builder {
-    Server::builder().small()
+    Server::builder()
 }
 
 /// A server that has issued ids, stopped.
@@ -34,7 +33,7 @@ fn many_ids() -> Builder {
 
 fn refuses_as_a_copy(copy: &Server) -> Result<()> {
     let error = refused(&mut copy.connect("postgres")?)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     assert!(error.message().starts_with(COPY) && error.detail().is_some(), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("state_adopt")), "{error:?}");
     Ok(())
@@ -72,7 +71,7 @@ fn a_copy_with_a_set_worker_id_refuses_until_it_is_adopted() -> Result<()> {
     original.stop(Shutdown::Fast)?;
 
     let mut client = copy.connect("postgres")?;
-    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    client.run("select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     copy.restart()?;
     taken.extend(take(&mut copy.connect("postgres")?, 1000)?);
@@ -94,7 +93,7 @@ fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
     let mut newest = take(&mut original.connect("postgres")?, 1000)?;
     original.stop(Shutdown::Fast)?;
     let mut client = copy.connect("postgres")?;
-    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    client.run("select snowflake_ids.state_adopt()")?;
     newest.extend(take(&mut client, 1000)?);
     ids::growing(&newest)
 }
@@ -176,7 +175,7 @@ fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
     original.start_again()?;
     refuses_as_a_copy(&original)?;
     let mut client = original.connect("postgres")?;
-    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    client.run("select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     ids::growing(&taken)
 }
@@ -194,17 +193,13 @@ fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> 
     server.start_again()?;
     let mut client = server.connect("postgres")?;
     for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
-        sql::explains(
-            &sql::error(&mut client, call)?,
-            &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            PUT_BACK,
-        )?;
+        client.explained(call, sql::NOT_IN_STATE, PUT_BACK)?;
     }
     assert_eq!(status::<String>(&mut client, "state")?, PUT_BACK);
-    client.batch_execute("create role anybody; set role anybody")?;
+    client.run("create role anybody; set role anybody")?;
     let brief = refused(&mut client)?;
     assert!(brief.detail().is_some_and(|detail| detail.contains("worker 1")), "{brief:?}");
-    client.batch_execute("reset role; select snowflake_ids.state_adopt()")?;
+    client.run("reset role; select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     server.restart()?;
     taken.extend(take(&mut server.connect("postgres")?, 1000)?);
@@ -225,8 +220,8 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     server.start_again()?;
     let mut client = server.connect("postgres")?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, PUT_BACK)?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    sql::explains(&error, sql::NOT_IN_STATE, PUT_BACK)?;
+    client.run("select snowflake_ids.state_reset()")?;
     taken.extend(take(&mut client, 1000)?);
     ids::growing(&taken)
 }

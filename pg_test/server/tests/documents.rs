@@ -74,7 +74,6 @@ const ALONE: &str = "<!-- on a server of its own -->";
 /// With the settings that documents speak of, but for time limits: a busy machine may take longer than a reader's.
 fn server() -> Result<Server> {
     Server::builder()
-        .small()
         .without("snowflake_ids.worker_id")
         .set("timezone", "UTC")
         .set("statement_timeout", "1min")

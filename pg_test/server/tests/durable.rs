@@ -1,8 +1,8 @@
-//! What a call costs a durable server: no transaction id, no WAL, no flush.
+//! The cost of a call on a durable server: no transaction id, no WAL, no flush.
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 /// The ends of the WAL as inserted and as flushed.
 fn wal(client: &mut Client) -> Result<(String, String)> {
@@ -13,7 +13,7 @@ fn wal(client: &mut Client) -> Result<(String, String)> {
 
 /// A durable server that writes no WAL of its own accord.
 fn quiet() -> Result<Server> {
-    Server::builder()
+    Server::full_size()
         .set("shared_buffers", "32MB")
         .set("autovacuum", "off")
         .set("checkpoint_timeout", "1h")
@@ -26,24 +26,22 @@ fn quiet() -> Result<Server> {
 fn a_thousand_ids_take_no_transaction_id_and_write_no_wal() -> Result<()> {
     let server = quiet()?;
     let mut client = server.session()?;
-    client.batch_execute("create sequence s")?;
+    client.run("create sequence s")?;
     // Else whoever reads a catalog's page writes WAL, as rows of it are removed that CREATE EXTENSION has left.
-    client.batch_execute("vacuum")?;
-    client.batch_execute("checkpoint")?;
+    client.run("vacuum")?;
+    client.run("checkpoint")?;
     let call = client.prepare("select snowflake_nextval(), pg_current_xact_id_if_assigned() is null")?;
     client.query_one(&call, &[])?;
 
     let (wal_before, next_xid) = (wal(&mut client)?, "select pg_snapshot_xmax(pg_current_snapshot())::text");
-    let xid_before: String = sql::one(&mut client, next_xid)?;
+    let xid_before: String = client.one(next_xid)?;
     for _ in 0..1000 {
         assert!(client.query_one(&call, &[])?.get::<_, bool>(1), "a call took a transaction id");
     }
-    let without_id: bool = sql::one(
-        &mut client,
-        "select pg_current_xact_id_if_assigned() is null from snowflake_nextvals(1000) offset 999",
-    )?;
+    let without_id: bool = client
+        .one("select pg_current_xact_id_if_assigned() is null from snowflake_nextvals(1000) offset 999")?;
     assert!(without_id, "a block of ids took a transaction id");
-    assert_eq!(sql::one::<String>(&mut client, next_xid)?, xid_before);
+    assert_eq!(client.one::<String>(next_xid)?, xid_before);
     assert_eq!(wal(&mut client)?, wal_before);
 
     // The same measure sees what a sequence writes.

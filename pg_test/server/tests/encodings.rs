@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::functions::{self, Function};
-use snowflake_ids_server_tests::{Server, full, sql};
+use snowflake_ids_server_tests::{Server, cases, full, sql::Session};
 
 /// A database's encoding, and bytes that are letters in it.
 const ENCODINGS: [(&str, &[u8]); 4] = [
@@ -33,10 +33,10 @@ const SEEDS: [&str; 10] = [
 /// A text that comes as bytes, `$1`, so that a driver has no say in it.
 const GIVEN: &str = "convert_from($1::bytea, getdatabaseencoding())";
 
-/// What an error may say at most, in bytes: it quotes a few pieces of texts.
+/// The longest error, in bytes: it quotes a few pieces of texts.
 const MOST_SAID: usize = 4_000;
 
-/// How often each function is called with garbled texts in each database.
+/// The number of calls of each function with garbled texts in each database.
 fn rounds() -> usize {
     if full() { 500 } else { 5 }
 }
@@ -70,7 +70,7 @@ fn garbled(chance: &mut Chance, letters: &[u8]) -> Vec<u8> {
 /// Calls a function, and takes back whatever it did. Gives what is wrong with its error.
 fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Option<String>> {
     let call = function.call(GIVEN);
-    // What cannot run within a block says so.
+    // Calls that cannot run within a block say so.
     let answer = client.transaction()?.query(&call, &[&text]);
     let Err(error) = answer else { return Ok(None) };
     let shown = String::from_utf8_lossy(&text[..text.len().min(300)]).into_owned();
@@ -86,23 +86,21 @@ fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Op
 
 fn database(server: &Server, encoding: &str) -> Result<Client> {
     let mut client = server.create_encoded_database(encoding)?;
-    client.batch_execute(
+    client.run(
         "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
          create temp table victim (id bigint)",
     )?;
     Ok(client)
 }
 
-/// How many bytes the longest text has.
+/// The length of the longest text, in bytes.
 const LONG: usize = 2_000_000;
 
-#[test]
-fn any_text_is_an_error_or_an_answer() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let started: String = sql::one(&mut server.session()?, "select pg_postmaster_start_time()::text")?;
+fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
+    let started: String = server.session()?.one("select pg_postmaster_start_time()::text")?;
     let mut complaints = Vec::new();
     for (encoding, letters) in ENCODINGS {
-        let mut client = database(&server, encoding)?;
+        let mut client = database(server, encoding)?;
         let functions = functions::with_texts(&mut client)?;
         ensure!(functions.len() > 30, "the catalog has only {} functions with texts", functions.len());
         let long: Vec<u8> =
@@ -120,19 +118,14 @@ fn any_text_is_an_error_or_an_answer() -> Result<()> {
     }
     ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
     ensure!(server.logged("terminated by signal") == 0, "a process crashed");
-    assert_eq!(
-        sql::one::<String>(&mut server.session()?, "select pg_postmaster_start_time()::text")?,
-        started
-    );
+    assert_eq!(server.session()?.one::<String>("select pg_postmaster_start_time()::text")?, started);
     Ok(())
 }
 
-/// What cannot run in a block that is rolled back: questions of other servers.
-#[test]
-fn any_question_is_an_error_or_an_answer() -> Result<()> {
-    let server = Server::builder().small().start()?;
+/// Questions of other servers, which cannot run in a block that is rolled back.
+fn any_question_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     for (encoding, letters) in ENCODINGS {
-        let mut client = database(&server, encoding)?;
+        let mut client = database(server, encoding)?;
         let mut chance = Chance(2);
         for _ in 0..10 * rounds() {
             let text = garbled(&mut chance, letters);
@@ -148,4 +141,9 @@ fn any_question_is_an_error_or_an_answer() -> Result<()> {
     }
     ensure!(server.logged("terminated by signal") == 0, "a process crashed");
     Ok(())
+}
+
+#[test]
+fn texts_of_any_encoding() -> Result<()> {
+    Server::builder().cases(cases![any_text_is_an_error_or_an_answer, any_question_is_an_error_or_an_answer])
 }

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
-use snowflake_ids_server_tests::{Builder, Server, full, ids, programs, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sql::Session, wait};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn load(server: &Server) -> Result<Vec<(&'static str, Load)>> {
     Ok(loads)
 }
 
-/// What was taken, by layout; `ends` the sessions.
+/// Ids by layout; `ends` the sessions.
 fn by_layout(
     loads: Vec<(&'static str, Load)>,
     ends: impl Fn(Load) -> Taken,
@@ -72,12 +72,12 @@ fn goes_on(loads: &[(&'static str, Load)]) -> Result<()> {
 
 #[test]
 fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Result<()> {
-    let server = server(Server::builder().small())?;
+    let server = server(Server::builder())?;
     let loads = load(&server)?;
     let wanted = if full() { 10_000_000 } else { 100_000 };
     let mut client = server.connect("postgres")?;
     wait::until_true("the load to run", || {
-        Ok(sql::one::<i64>(&mut client, "select ids_issued from snowflake_ids.status")? >= wanted)
+        Ok(client.one::<i64>("select ids_issued from snowflake_ids.status")? >= wanted)
     })?;
     goes_on(&loads)?;
     for (layout, taken) in by_layout(loads, Load::end) {
@@ -85,15 +85,14 @@ fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Res
         taken.growing().and_then(|()| taken.unique()).context(layout)?;
     }
     // The sessions of a layout share its counter, whatever the name and the database.
-    let places: i64 =
-        sql::one(&mut client, "select count(distinct place) from snowflake_ids.generator_status")?;
+    let places: i64 = client.one("select count(distinct place) from snowflake_ids.generator_status")?;
     assert_eq!(places, 2, "of javascript and sonyflake");
     Ok(())
 }
 
 #[test]
 fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
-    let mut server = server(Server::builder().small())?;
+    let mut server = server(Server::builder())?;
     let mut all: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     for _ in 0..3 {
         let loads = load(&server)?;
@@ -114,7 +113,7 @@ fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
 
 #[test]
 fn steps_of_the_clock_under_load_bring_no_id_back() -> Result<()> {
-    let builder = Server::builder().small().faketime();
+    let builder = Server::builder().faketime();
     let server = server(builder.set("snowflake_ids.clock_wait_timeout", "50ms"))?;
     let loads = load(&server)?;
     goes_on(&loads)?;
@@ -143,9 +142,8 @@ fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()>
     let standby = primary.standby()?;
     let mut replica = standby.connect("shop")?;
     let decoded = "select snowflake_worker_id(1, 'browser')";
-    assert_eq!(sql::one::<i32>(&mut replica, decoded)?, 0, "a standby knows the names");
-    let error = sql::error(&mut replica, "select snowflake_nextval('browser')")?;
-    assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    assert_eq!(replica.one::<i32>(decoded)?, 0, "a standby knows the names");
+    replica.fails("select snowflake_nextval('browser')", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
     standby.set_clock("-30")?;
     standby.promote()?;
     let new = load(&standby)?;
@@ -162,112 +160,102 @@ fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()>
 
 #[test]
 fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> {
-    let builder = Server::builder().small().faketime();
+    let builder = Server::builder().faketime();
     let mut primary = server(builder.set("snowflake_ids.clock_wait_timeout", "0"))?;
     let standby = primary.standby()?;
     let mut client = primary.connect("shop")?;
-    let mut taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(100000, 'browser')")?;
+    let mut taken: Vec<i64> = client.column("select snowflake_nextvals(100000, 'browser')")?;
     standby.catch_up(&primary)?;
     standby.cut_off()?;
-    taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(1000, 'browser')")?);
+    taken.extend(client.column::<i64>("select snowflake_nextvals(1000, 'browser')")?);
     primary.kill9()?;
     standby.promote()?;
     let mut client = standby.connect("shop")?;
-    taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(1000, 'browser')")?);
+    taken.extend(client.column::<i64>("select snowflake_nextvals(1000, 'browser')")?);
     ids::growing(&taken)
 }
 
 /// Ids of one layout by a name that is dropped, made again, renamed, dumped, restored and copied.
-#[test]
-fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn what_becomes_of_names_brings_no_id_back(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     let take = "select snowflake_nextvals(1000, 'web')";
     create(&mut client, "web", "javascript")?;
-    let mut taken: Vec<i64> = sql::column(&mut client, take)?;
+    let mut taken: Vec<i64> = client.column(take)?;
 
-    client.batch_execute("select snowflake_ids.generator_drop('web')")?;
-    sql::explains(&sql::error(&mut client, take)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    client.run("select snowflake_ids.generator_drop('web')")?;
+    client.explained(take, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
     create(&mut client, "web", "41/0/3/9 epoch=2019-12-24T16:00:00Z")?;
-    taken.extend(sql::column::<i64>(&mut client, take)?);
-    client.batch_execute(
+    taken.extend(client.column::<i64>(take)?);
+    client.run(
         "select snowflake_ids.generator_alter('web', new_name => 'other');
          select snowflake_ids.generator_alter('other', sequence_start => 'random', new_name => 'web')",
     )?;
-    taken.extend(sql::column::<i64>(&mut client, take)?);
+    taken.extend(client.column::<i64>(take)?);
 
-    client.batch_execute("create table t (id bigint primary key default snowflake_nextval('web'), a int)")?;
-    client.batch_execute("create sequence s; select snowflake_ids.bind_sequence('s', generator => 'web')")?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    client.batch_execute("create database restored")?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = server.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=restored"]);
-    programs::output(psql.arg("--file").arg(file))?;
+    client.run("create table t (id bigint primary key default snowflake_nextval('web'), a int)")?;
+    client.run("create sequence s; select snowflake_ids.bind_sequence('s', generator => 'web')")?;
+    client.run("create database restored")?;
+    server.restore("restored", &server.dump()?)?;
     let mut restored = server.connect("restored")?;
     let rows = "select string_agg(g::text, ' ') from snowflake_ids.generator g";
-    assert_eq!(sql::one::<String>(&mut restored, rows)?, sql::one::<String>(&mut client, rows)?);
-    taken.extend(sql::column::<i64>(&mut restored, "insert into t (a) values (1), (2) returning id")?);
-    taken.push(sql::one(&mut restored, "select nextval('s')")?);
+    assert_eq!(restored.one::<String>(rows)?, client.one::<String>(rows)?);
+    taken.extend(restored.column::<i64>("insert into t (a) values (1), (2) returning id")?);
+    taken.push(restored.one("select nextval('s')")?);
     drop(restored);
 
     // None may be connected to what is copied.
     let left = "select not exists (select from pg_stat_activity where datname = 'restored')";
-    sql::becomes_true(&mut client, left)?;
-    client.batch_execute("create database copied template restored")?;
+    client.becomes_true(left)?;
+    client.run("create database copied template restored")?;
     let mut copied = server.connect("copied")?;
-    taken.extend(sql::column::<i64>(&mut copied, take)?);
-    taken.extend(sql::column::<i64>(&mut client, take)?);
-    client.batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+    taken.extend(copied.column::<i64>(take)?);
+    taken.extend(client.column::<i64>(take)?);
+    client.run("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
     create(&mut client, "web", "javascript")?;
-    taken.extend(sql::column::<i64>(&mut client, take)?);
+    taken.extend(client.column::<i64>(take)?);
     ids::growing(&taken)
 }
 
-#[test]
-fn changes_reach_other_sessions_when_they_are_committed() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn changes_reach_other_sessions_when_they_are_committed(server: &mut Server) -> Result<()> {
     let (mut one, mut other) = (server.session()?, server.session()?);
     let (web, max) = ("select snowflake_nextval('web')", 1_i64 << 53);
-    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    other.explained(web, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
     let mut transaction = one.transaction()?;
     transaction.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
     assert!(transaction.query_one(web, &[])?.get::<_, i64>(0) < max);
-    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    other.explained(web, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
     transaction.commit()?;
-    assert!(sql::one::<i64>(&mut other, web)? < max);
+    assert!(other.one::<i64>(web)? < max);
 
     let mut transaction = one.transaction()?;
     transaction.batch_execute("update snowflake_ids.generator set layout = 'twitter' where name = 'web'")?;
     assert!(transaction.query_one(web, &[])?.get::<_, i64>(0) > max);
-    assert!(sql::one::<i64>(&mut other, web)? < max);
+    assert!(other.one::<i64>(web)? < max);
     transaction.commit()?;
-    assert!(sql::one::<i64>(&mut other, web)? > max);
+    assert!(other.one::<i64>(web)? > max);
 
     let mut transaction = one.transaction()?;
     transaction.batch_execute("select snowflake_ids.generator_drop('web')")?;
-    sql::one::<i64>(&mut other, web)?;
+    other.one::<i64>(web)?;
     transaction.rollback()?;
-    sql::one::<i64>(&mut one, web)?;
-    one.batch_execute("select snowflake_ids.generator_drop('web')")?;
-    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)
+    one.one::<i64>(web)?;
+    one.run("select snowflake_ids.generator_drop('web')")?;
+    other.explained(web, &SqlState::UNDEFINED_OBJECT, UNKNOWN).map(drop)
 }
 
 #[test]
 fn a_worker_id_without_room_is_refused_by_name_and_the_others_go_on() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "9").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "9").with_session()?;
     create(&mut client, "web", "javascript")?;
     create(&mut client, "api", "sonyflake")?;
-    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
-    sql::explains(&error, &SqlState::INVALID_PARAMETER_VALUE, NO_ROOM)?;
+    let error =
+        client.explained("select snowflake_nextval('web')", &SqlState::INVALID_PARAMETER_VALUE, NO_ROOM)?;
     assert!(error.hint().is_some_and(|hint| hint.contains("sonyflake")), "{error:?}");
     let status = "select fits::text || ': ' || state from snowflake_ids.generator_status where name = 'web'";
-    let status: String = sql::one(&mut client, status)?;
+    let status: String = client.one(status)?;
     assert!(status.starts_with("false: worker 9 is out of range"), "{status}");
-    let id: i64 = sql::one(&mut client, "select snowflake_nextval('api')")?;
-    assert_eq!(sql::one::<i32>(&mut client, &format!("select snowflake_worker_id({id}, 'api')"))?, 9);
+    let id: i64 = client.one("select snowflake_nextval('api')")?;
+    assert_eq!(client.one::<i32>(&format!("select snowflake_worker_id({id}, 'api')"))?, 9);
     next(&mut client).map(drop)
 }
 
@@ -278,7 +266,7 @@ fn sessions_that_come_first_at_once_get_a_worker_id_that_fits() -> Result<()> {
     let server = auto().start()?;
     create(&mut server.session()?, "web", "javascript")?;
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
-        sql::one::<i64>(&mut client, "select snowflake_nextval('web')")
+        client.one::<i64>("select snowflake_nextval('web')")
     })?;
     assert_eq!(taken.len(), SESSIONS);
     ids::unique(taken)
@@ -286,28 +274,32 @@ fn sessions_that_come_first_at_once_get_a_worker_id_that_fits() -> Result<()> {
 
 #[test]
 fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_generators", "1").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.max_generators", "1").with_session()?;
     create(&mut client, "web", "javascript")?;
-    let error = sql::error(&mut client, "select snowflake_ids.generator_create('api', 'sonyflake')")?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
+    client.explained(
+        "select snowflake_ids.generator_create('api', 'sonyflake')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "too many generators",
+    )?;
     let by_hand = "insert into snowflake_ids.generator (name, layout) values ('api', '41/5/5/12')";
-    let error = sql::error(&mut client, by_hand)?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
+    client.explained(by_hand, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
     create(&mut shop, "api", "sonyflake")?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval('web')")?;
-    let error = sql::error(&mut shop, "select snowflake_nextval('api')")?;
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "no place is free for another layout")?;
+    client.one::<i64>("select snowflake_nextval('web')")?;
+    let error = shop.explained(
+        "select snowflake_nextval('api')",
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "no place is free for another layout",
+    )?;
     assert!(error.hint().is_some_and(|hint| hint.contains("max_generators")), "{error:?}");
-    sql::one::<i64>(&mut client, "select snowflake_nextval('web')").map(drop)
+    client.one::<i64>("select snowflake_nextval('web')").map(drop)
 }
 
 /// However many it asks for, and however often.
 #[test]
 fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_generators", "8").start()?;
+    let server = Server::builder().set("snowflake_ids.max_generators", "8").start()?;
     let layout = |number: usize| format!("41/0/10/12 epoch=2020-01-{number:02}");
     let mut client = server.session()?;
     let mut refused = Vec::new();
@@ -319,41 +311,30 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
         }
     }
     assert_eq!(refused, [5, 6, 7, 8]);
-    let error = sql::error(&mut client, "select snowflake_nextval('g8')")?;
     let message = "no place is free for another layout of this database";
-    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
+    client.explained("select snowflake_nextval('g8')", &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
     for (database, place) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
         server.create_database(database)?;
         let mut other = server.connect(database)?;
         create(&mut other, "web", &layout(20 + place))?;
-        sql::one::<i64>(&mut other, "select snowflake_nextval('web')")?;
-        let found = sql::one::<i32>(&mut other, "select place from snowflake_ids.generator_status")?;
+        other.one::<i64>("select snowflake_nextval('web')")?;
+        let found = other.one::<i32>("select place from snowflake_ids.generator_status")?;
         assert_eq!(usize::try_from(found)?, place);
     }
     // None is left: who comes now takes from the one that has most.
     server.create_database("late")?;
     let mut late = server.connect("late")?;
     create(&mut late, "web", &layout(30))?;
-    sql::one::<i64>(&mut late, "select snowflake_nextval('web')")?;
+    late.one::<i64>("select snowflake_nextval('web')")?;
     let issue = |name| client.query_one("select snowflake_nextval($1)", &[&name]).is_ok();
     assert_eq!(["g1", "g2", "g3", "g4"].map(issue).iter().filter(|issues| **issues).count(), 3);
     Ok(())
 }
 
 #[test]
-fn a_server_that_did_not_preload_the_library_reads_ids_by_a_name() -> Result<()> {
-    let server = Server::builder().small().without_preload().start()?;
-    let mut client = server.session()?;
-    create(&mut client, "web", "javascript")?;
-    create(&mut client, "own", "41/5/5/12")?;
-    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(512, 'web')")?, 1);
-    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "snowflake_ids must be loaded via shared_preload_libraries",
-    )?;
-    let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
-    assert_eq!(sql::one::<i64>(&mut client, status)?, 2);
-    Ok(())
+fn names_of_generators_change() -> Result<()> {
+    Server::builder().cases(cases![
+        what_becomes_of_names_brings_no_id_back,
+        changes_reach_other_sessions_when_they_are_committed
+    ])
 }

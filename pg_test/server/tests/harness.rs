@@ -3,41 +3,38 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::snowflakes::now;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql::Session};
 
 fn plain() -> Builder {
-    Server::builder().without_preload().without("snowflake_ids.worker_id").small()
+    Server::builder().without_preload().without("snowflake_ids.worker_id")
 }
 
 #[test]
 fn what_is_committed_outlives_every_way_to_stop() -> Result<()> {
     let mut server = plain().start()?;
-    server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
-    server.stop(Shutdown::Fast)?;
-    server.start_again()?;
-    server.stop(Shutdown::Immediate)?;
-    server.start_again()?;
-    server.kill9()?;
-    server.start_again()?;
-    assert_eq!(sql::one::<i32>(&mut server.connect("postgres")?, "select a from t")?, 1);
+    server.connect("postgres")?.run("create table t as select 1 as a")?;
+    server.restart_by(Shutdown::Fast)?;
+    server.restart_by(Shutdown::Immediate)?;
+    server.crash()?;
+    assert_eq!(server.connect("postgres")?.one::<i32>("select a from t")?, 1);
     Ok(())
 }
 
 #[test]
 fn a_standby_has_what_its_primary_had() -> Result<()> {
     let server = plain().start()?;
-    server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    server.connect("postgres")?.run("create table t as select 1 as a")?;
     let standby = server.standby()?;
     let mut client = standby.connect("postgres")?;
-    assert_eq!(sql::one::<i32>(&mut client, "select a from t")?, 1);
-    assert!(sql::one::<bool>(&mut client, "select pg_is_in_recovery()")?);
+    assert_eq!(client.one::<i32>("select a from t")?, 1);
+    assert!(client.one::<bool>("select pg_is_in_recovery()")?);
     Ok(())
 }
 
 #[test]
 fn copies_and_moved_servers_run_beside_each_other() -> Result<()> {
     let mut server = plain().start()?;
-    server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    server.connect("postgres")?.run("create table t as select 1 as a")?;
     let mut backup = server.base_backup()?;
     backup.start_again()?;
     server.stop(Shutdown::Fast)?;
@@ -47,9 +44,9 @@ fn copies_and_moved_servers_run_beside_each_other() -> Result<()> {
     moved.start_again()?;
     for server in [&backup, &copy, &moved] {
         let mut client = server.connect("postgres")?;
-        assert_eq!(sql::one::<i32>(&mut client, "select a from t")?, 1);
-        assert!(!sql::one::<bool>(&mut client, "select pg_is_in_recovery()")?);
-        client.batch_execute("drop table t")?;
+        assert_eq!(client.one::<i32>("select a from t")?, 1);
+        assert!(!client.one::<bool>("select pg_is_in_recovery()")?);
+        client.run("drop table t")?;
     }
     Ok(())
 }
@@ -57,25 +54,25 @@ fn copies_and_moved_servers_run_beside_each_other() -> Result<()> {
 #[test]
 fn a_former_primary_follows_the_one_promoted_in_its_stead() -> Result<()> {
     let mut first = plain().rewindable().start()?;
-    first.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    first.connect("postgres")?.run("create table t as select 1 as a")?;
     let second = first.standby()?;
     second.promote()?;
-    first.connect("postgres")?.batch_execute("update t set a = 2")?;
+    first.connect("postgres")?.run("update t set a = 2")?;
     first.rewind(&second)?;
-    second.connect("postgres")?.batch_execute("update t set a = 3")?;
+    second.connect("postgres")?.run("update t set a = 3")?;
     first.catch_up(&second)?;
-    assert_eq!(sql::one::<i32>(&mut first.connect("postgres")?, "select a from t")?, 3);
+    assert_eq!(first.connect("postgres")?.one::<i32>("select a from t")?, 3);
     first.cut_off()?;
-    second.connect("postgres")?.batch_execute("update t set a = 4")?;
+    second.connect("postgres")?.run("update t set a = 4")?;
     first.promote()?;
-    assert_eq!(sql::one::<i32>(&mut first.connect("postgres")?, "select a from t")?, 3);
+    assert_eq!(first.connect("postgres")?.one::<i32>("select a from t")?, 3);
     Ok(())
 }
 
 /// The server's clock is so far ahead of the true time.
 fn is_ahead(client: &mut Client, seconds: f64) -> Result<()> {
     let before = now()?;
-    let shown: f64 = sql::one(client, "select extract(epoch from clock_timestamp())::float8")?;
+    let shown: f64 = client.one("select extract(epoch from clock_timestamp())::float8")?;
     let expected = before + seconds - 0.1..now()? + seconds + 0.1;
     ensure!(expected.contains(&shown), "the clock is at {shown}, not at {expected:?}");
     Ok(())

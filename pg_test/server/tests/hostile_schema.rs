@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{server::Server, sql};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{cases, server::Server, sql, sql::Session};
 use std::thread;
 
 /// Each operator for all pairs of these types, and each function of `pg_catalog` whose arguments are others, for these. The
@@ -70,7 +71,7 @@ const TRAPS: &str = "
     reset role;
     reset search_path;";
 
-/// What superusers do with the extension.
+/// Statements of superusers.
 const USES: [&str; 22] = [
     "create extension snowflake_ids",
     "select snowflake_nextval()",
@@ -98,21 +99,16 @@ const USES: [&str; 22] = [
 
 /// The roles that were caught, but for the one that set the traps.
 fn caught(client: &mut Client) -> Result<Vec<String>> {
-    sql::column(
-        client,
-        "select distinct pg_catalog.concat(who, ': ', what) from public.loot where who operator(pg_catalog.<>) 'mallory'",
-    )
+    client.column("select distinct pg_catalog.concat(who, ': ', what) from public.loot where who operator(pg_catalog.<>) 'mallory'")
 }
 
-#[test]
-fn what_others_planted_in_public_never_runs() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn what_others_planted_in_public_never_runs(server: &mut Server) -> Result<()> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute(TRAPS)?;
+    client.run(TRAPS)?;
     // The traps work: without a qualified name they are what is called.
-    client.batch_execute("select pg_catalog.set_config('search_path', 'public', false); select format('%s%s', 'x'::text, 'y'::text)")?;
+    client.run("select pg_catalog.set_config('search_path', 'public', false); select format('%s%s', 'x'::text, 'y'::text)")?;
     assert_eq!(caught(&mut client)?, ["postgres: format"]);
-    client.batch_execute("delete from public.loot; reset search_path")?;
+    client.run("delete from public.loot; reset search_path")?;
     for statement in USES {
         client.batch_execute(statement).map_err(|error| anyhow::anyhow!("{statement}: {error:?}"))?;
         assert_eq!(caught(&mut client)?, Vec::<String>::new(), "{statement}");
@@ -123,10 +119,10 @@ fn what_others_planted_in_public_never_runs() -> Result<()> {
 /// A database of a login's own, where it has the extension, and a trap that notes in whose name it was called.
 fn own_database(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create role holder login")?;
-    client.batch_execute("create database held owner holder")?;
+    client.run("create role holder login")?;
+    client.run("create database held owner holder")?;
     let mut holder = server.config("held").user("holder").connect(NoTls)?;
-    holder.batch_execute(
+    holder.run(
         "create extension snowflake_ids; create schema own;
          select snowflake_ids.series_create('g'), snowflake_ids.generator_create('web', 'twitter');
          create table own.loot (who name);
@@ -138,7 +134,7 @@ fn own_database(server: &Server) -> Result<Client> {
     Ok(holder)
 }
 
-/// What waits for a lock of the extension that its owner drops, and puts something of the same name in the place of.
+/// Calls that wait for a lock of the extension, and objects of the same names that its owner puts in its place.
 const WAITERS: [(&str, &str); 2] = [
     (
         "select series_nextval('g', 1::bigint)",
@@ -151,44 +147,38 @@ const WAITERS: [(&str, &str); 2] = [
     ),
 ];
 
-#[test]
-fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Result<()> {
+fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &mut Server) -> Result<()> {
     for (call, planted) in WAITERS {
-        let server = Server::builder().small().start()?;
-        let mut holder = own_database(&server)?;
+        server.renew()?;
+        let mut holder = own_database(server)?;
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
         // It knows what it uses.
-        waiter.batch_execute(&format!("{call}; {call}"))?;
-        let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
-        holder.batch_execute(&format!(
+        waiter.run(&format!("{call}; {call}"))?;
+        let pid = waiter.process()?;
+        holder.run(&format!(
             "create table own.series_bigint as table snowflake_ids.series_bigint;
              create table own.generator as table snowflake_ids.generator;
              begin; drop extension snowflake_ids cascade; create schema snowflake_ids; {planted}"
         ))?;
         let error = thread::scope(|scope| -> Result<_> {
             let waiting = scope.spawn(|| waiter.batch_execute(call).err());
-            let is_waiting = format!(
-                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-            );
-            sql::becomes_true(&mut server.session()?, &is_waiting)?;
-            holder.batch_execute("commit")?;
-            waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
+            server.wait_for_lock(pid)?;
+            holder.run("commit")?;
+            Ok(waiting.ended())
         })?;
         let error = error.with_context(|| format!("{call}: it has used what is not the extension's"))?;
-        assert_eq!(error.code(), Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE), "{call}: {error:?}");
-        assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, [""; 0], "{call}");
+        assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{call}: {error:?}");
+        assert_eq!(holder.column::<String>("select who::text from own.loot")?, [""; 0], "{call}");
         // The trap works.
-        holder.batch_execute("select own.trap()")?;
-        assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, ["holder"]);
+        holder.run("select own.trap()")?;
+        assert_eq!(holder.column::<String>("select who::text from own.loot")?, ["holder"]);
     }
     Ok(())
 }
 
-#[test]
-fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create role login_only login;
          select snowflake_ids.generator_create('web');
          select snowflake_ids.series_create('invoices');
@@ -198,7 +188,7 @@ fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
     )?;
     // All that it may do is to make temporary tables.
     let mut other = server.config("postgres").user("login_only").connect(NoTls)?;
-    other.batch_execute(
+    other.run(
         "create temp table generated (id bigint default snowflake_nextval('web'), note text);
          create temp table numbered (tenant bigint, number bigint);
          select snowflake_ids.series_attach('numbered', 'number', 'invoices', 'tenant');
@@ -206,23 +196,30 @@ fn temporary_tables_of_others_keep_nothing_in_place() -> Result<()> {
          create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
     )?;
     // Its own it keeps: here nobody else does.
-    client.batch_execute("create temp table own (id bigint default snowflake_nextval('web'))")?;
-    let error = sql::error(&mut client, "select snowflake_ids.generator_drop('web')")?;
-    ensure!(error.code() == &SqlState::DEPENDENT_OBJECTS_STILL_EXIST, "{error:?}");
-    client.batch_execute(
+    client.run("create temp table own (id bigint default snowflake_nextval('web'))")?;
+    client.fails("select snowflake_ids.generator_drop('web')", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
+    client.run(
         "drop table own;
          select snowflake_ids.generator_drop('web');
          select snowflake_ids.series_drop('invoices');
          truncate counted restart identity",
     )?;
-    ensure!(sql::one::<i64>(&mut client, "select nextval('counted_id_seq')")? == 1, "it was not restarted");
+    ensure!(client.one::<i64>("select nextval('counted_id_seq')")? == 1, "it was not restarted");
     for insert in [
         "insert into generated (note) values ('late')",
         "insert into numbered (tenant) values (1)",
         "select snowflake_nextval('web')",
     ] {
-        let error = sql::error(&mut other, insert)?;
-        ensure!(error.code() == &SqlState::UNDEFINED_OBJECT, "{insert}: {error:?}");
+        other.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
     }
     Ok(())
+}
+
+#[test]
+fn what_others_made_never_runs() -> Result<()> {
+    Server::builder().cases(cases![
+        what_others_planted_in_public_never_runs,
+        who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights,
+        temporary_tables_of_others_keep_nothing_in_place
+    ])
 }

@@ -2,49 +2,43 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sessions, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sessions, sql::Session};
 
 const OLD: &str = "41/5/5/12 epoch=2020-01-01";
 const NEW: &str = "41/5/5/12 epoch=2015-01-01";
 
 fn take(client: &mut Client, call: &str) -> Result<Vec<i64>> {
-    sql::column(client, &format!("select {call} from generate_series(1, 1000)"))
+    client.column(&format!("select {call} from generate_series(1, 1000)"))
 }
 
 /// After a stop and after a crash: ids go on above all of the old layout, and a generator goes on in the old one.
 #[test]
 fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
     for crash in [false, true] {
-        let mut server = Server::builder().small().start()?;
-        let mut client = server.session()?;
-        client.batch_execute(&format!(
+        let (mut server, mut client) = Server::builder().with_session()?;
+        client.run(&format!(
             "create extension if not exists snowflake_ids;
              select snowflake_ids.generator_create('old', '{OLD}')"
         ))?;
         let mut all = take(&mut client, "snowflake_nextval()")?;
-        client.batch_execute(&format!("select snowflake_ids.layout_change('{NEW}')"))?;
+        client.run(&format!("select snowflake_ids.layout_change('{NEW}')"))?;
         // Up to the restart all is as it was.
         all.extend(take(&mut client, "snowflake_nextval()")?);
         drop(client);
         if crash {
-            server.kill9()?;
-            server.start_again()?;
+            server.crash()?;
         } else {
-            server.stop(Shutdown::Fast)?;
-            server.start_again()?;
+            server.restart_by(Shutdown::Fast)?;
         }
         let mut client = server.session()?;
-        let layout: String = sql::one(&mut client, "select layout from snowflake_ids.status")?;
+        let layout: String = client.one("select layout from snowflake_ids.status")?;
         assert_eq!(layout, NEW);
         all.extend(take(&mut client, "snowflake_nextval()")?);
         ids::growing(&all)?;
-        let read: bool = sql::one(
-            &mut client,
-            &format!(
+        let read: bool = client.one(&format!(
                 "select abs(extract(epoch from snowflake_timestamp({}, '{OLD}') - snowflake_timestamp({}))) < 600",
                 all[0], all[2_999]
-            ),
-        )?;
+            ))?;
         assert!(read, "old ids are read by naming the old layout");
         // The generator's ids are of the old layout still, and none of them was given before.
         let of_old = take(&mut client, "snowflake_nextval('old')")?;
@@ -56,19 +50,18 @@ fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
 /// Nothing is noted, and nothing set, where ids would be among the old ones; nor by who may not.
 #[test]
 fn a_layout_below_the_present_one_is_refused() -> Result<()> {
-    let mut server = Server::builder().small().set("snowflake_ids.layout", NEW).start()?;
-    let mut client = server.session()?;
-    client.batch_execute("create extension if not exists snowflake_ids; create role app")?;
+    let (mut server, mut client) = Server::builder().set("snowflake_ids.layout", NEW).with_session()?;
+    client.run("create extension if not exists snowflake_ids; create role app")?;
     let before = take(&mut client, "snowflake_nextval()")?;
-    let error = sql::error(&mut client, &format!("select snowflake_ids.layout_change('{OLD}')"))?;
+    let error = client.error(&format!("select snowflake_ids.layout_change('{OLD}')"))?;
     assert_eq!(error.code().code(), "55000", "{error:?}");
-    client.batch_execute(
+    client.run(
         "grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to app; set role app",
     )?;
-    let error = sql::error(&mut client, "select snowflake_ids.layout_change('41/5/5/12 epoch=2010-01-01')")?;
+    let error = client.error("select snowflake_ids.layout_change('41/5/5/12 epoch=2010-01-01')")?;
     assert_eq!(error.code().code(), "42501", "{error:?}");
-    client.batch_execute("reset role")?;
-    let written: String = sql::one(&mut client, "select pg_read_file('postgresql.auto.conf')")?;
+    client.run("reset role")?;
+    let written: String = client.one("select pg_read_file('postgresql.auto.conf')")?;
     assert!(!written.contains("snowflake_ids"), "{written}");
     drop(client);
     // Set by hand, it is refused as ever.
@@ -76,7 +69,7 @@ fn a_layout_below_the_present_one_is_refused() -> Result<()> {
     server.set("snowflake_ids.layout", OLD)?;
     server.start_again()?;
     let mut client = server.session()?;
-    let error = sql::error(&mut client, "select snowflake_nextval()")?;
+    let error = client.error("select snowflake_nextval()")?;
     assert!(error.hint().is_some_and(|hint| hint.contains("layout_change")), "{error:?}");
     drop(client);
     server.stop(Shutdown::Fast)?;
@@ -89,22 +82,20 @@ fn a_layout_below_the_present_one_is_refused() -> Result<()> {
 /// Sessions take ids all the while: each goes on above its own, and what was given after the change is above all before it.
 #[test]
 fn a_generators_layout_changes_under_its_sessions() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
-    client.batch_execute(&format!(
+    let (server, mut client) = Server::builder().with_session()?;
+    client.run(&format!(
         "create extension if not exists snowflake_ids;
          select snowflake_ids.generator_create('web', '{OLD}', cache => 10)"
     ))?;
     let taken = sessions::at_once(server.sessions("postgres", 6)?, |number, mut session| {
         if number == 0 {
-            session.batch_execute(&format!("select snowflake_ids.layout_change('{NEW}', 'web')"))?;
+            session.run(&format!("select snowflake_ids.layout_change('{NEW}', 'web')"))?;
         }
         let mut taken = Vec::new();
         for _ in 0..200 {
-            taken.extend(sql::column::<i64>(
-                &mut session,
-                "select snowflake_nextval('web') from generate_series(1, 20)",
-            )?);
+            taken.extend(
+                session.column::<i64>("select snowflake_nextval('web') from generate_series(1, 20)")?,
+            );
         }
         Ok(taken)
     })?;
@@ -113,9 +104,6 @@ fn a_generators_layout_changes_under_its_sessions() -> Result<()> {
     }
     ids::unique(taken.concat())?;
     let last: i64 = taken.concat().into_iter().max().unwrap_or_default();
-    ensure!(
-        sql::one::<i64>(&mut client, "select snowflake_nextval('web')")? > last,
-        "below one that was given"
-    );
+    ensure!(client.one::<i64>("select snowflake_nextval('web')")? > last, "below one that was given");
     Ok(())
 }

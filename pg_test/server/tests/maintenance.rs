@@ -3,10 +3,11 @@
 //!
 //! `MAINTENANCE_SECONDS=3600` runs it for an hour.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, programs, sql};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, sql::Session};
 use std::env;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -31,8 +32,8 @@ fn insert(client: &mut Client) -> Result<()> {
     let pairs =
         [("items", "items_id_seq", "execute item"), ("identities", "identities_id_seq", "execute identity")];
     for (table, sequence, prepared) in pairs {
-        let plain: i64 = sql::one(client, "select nextval('plain')")?;
-        ensure!(sql::one::<i64>(client, "select lastval()")? == plain, "lastval is not the plain number");
+        let plain: i64 = client.one("select nextval('plain')")?;
+        ensure!(client.one::<i64>("select lastval()")? == plain, "lastval is not the plain number");
         for statement in [prepared, &format!("insert into {table} (note) values ('y') returning id")] {
             let id: i64 = client.query_one(statement, &[])?.get(0);
             let said = client.query_one(&format!("select lastval(), currval('{sequence}')"), &[])?;
@@ -40,7 +41,7 @@ fn insert(client: &mut Client) -> Result<()> {
             ensure!(said == (id, id), "{statement} gave {id}, then {said:?}");
         }
     }
-    client.batch_execute("insert into orders default values; select nextval('numbers'), segment_nextval('restricted'), snowflake_nextval('web')")?;
+    client.run("insert into orders default values; select nextval('numbers'), segment_nextval('restricted'), snowflake_nextval('web')")?;
     Ok(())
 }
 
@@ -52,12 +53,12 @@ fn number(client: &mut Client) -> Result<()> {
              insert into receipts values (1, series_nextval('receipts', 1)); {end}"
         )
     };
-    client.batch_execute(&insert("commit"))?;
-    client.batch_execute(&insert("rollback"))?;
+    client.run(&insert("commit"))?;
+    client.run(&insert("rollback"))?;
     Ok(())
 }
 
-/// What needs no table of the extension.
+/// Calls that need no table of the extension.
 const APART: &str = "
     create table apart (id bigint primary key default snowflake_nextval(), n serial);
     insert into apart default values;
@@ -75,7 +76,7 @@ const OF_TIMEOUTS: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUER
 /// DDL and what rewrites the server's own catalogs lock those in another order: on any server one of them may fail.
 const OF_CATALOGS: [SqlState; 1] = [SqlState::T_R_DEADLOCK_DETECTED];
 
-/// What a user does again and again until the end, in one session or in one after another.
+/// The calls of a user until the end, in one session or in one after another.
 struct User {
     what: &'static str,
     work: fn(&mut Client) -> Result<()>,
@@ -92,12 +93,12 @@ const USERS: [User; 5] = [
 ];
 
 fn apart(client: &mut Client) -> Result<()> {
-    Ok(client.batch_execute(APART)?)
+    client.run(APART)
 }
 
 fn user(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute(
+    client.run(
         "set snowflake_ids.segment_wait_timeout = '60s'; set statement_timeout = '120s';
          prepare item as insert into items (note) values ('x') returning id;
          prepare identity as insert into identities (note) values ('x') returning id",
@@ -115,7 +116,7 @@ fn go_on(server: &Server, user_is: &User, ends: &AtomicBool, done: &AtomicU64) -
             let is_meant =
                 is_one_of(&error, &OF_TIMEOUTS) || (user_is.is_ddl && is_one_of(&error, &OF_CATALOGS));
             ensure!(is_meant, "{}: {error:?}", user_is.what);
-            client.batch_execute("rollback")?;
+            client.run("rollback")?;
         } else {
             done.fetch_add(1, Relaxed);
         }
@@ -125,10 +126,7 @@ fn go_on(server: &Server, user_is: &User, ends: &AtomicBool, done: &AtomicU64) -
 
 /// The tables of the extension.
 fn tables(client: &mut Client) -> Result<Vec<String>> {
-    sql::column(
-        client,
-        "select c.oid::regclass::text from pg_class as c where c.relnamespace = 'snowflake_ids'::regnamespace and c.relkind = 'r' order by 1",
-    )
+    client.column("select c.oid::regclass::text from pg_class as c where c.relnamespace = 'snowflake_ids'::regnamespace and c.relkind = 'r' order by 1")
 }
 
 /// One chore after another until the time is over.
@@ -149,7 +147,7 @@ fn maintain(server: &Server, until: Instant, held: Duration) -> Result<u64> {
         let done = keeper.batch_execute(&statements[chores % statements.len()]);
         let done = done.with_context(|| format!("{table}, chore {chores}"));
         ensure!(done.as_ref().map_or_else(|error| is_one_of(error, &OF_CATALOGS), |()| true), "{done:?}");
-        keeper.batch_execute("cluster snowflake_ids.segment using segment_pkey")?;
+        keeper.run("cluster snowflake_ids.segment using segment_pkey")?;
         lock(server, table, held)?;
         dump_with_waiter(server, table)?;
         chores += 1;
@@ -163,22 +161,22 @@ fn maintain(server: &Server, until: Instant, held: Duration) -> Result<u64> {
 /// Locks a table, and ends only when who does not need it is done.
 fn lock(server: &Server, table: &str, held: Duration) -> Result<()> {
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute(&format!("begin; lock table {table}"))?;
+    locker.run(&format!("begin; lock table {table}"))?;
     let mut other = server.connect("postgres")?;
-    other.batch_execute("set statement_timeout = '60s'")?;
+    other.run("set statement_timeout = '60s'")?;
     other
         .batch_execute(&APART.replace("apart", "beside"))
         .with_context(|| format!("while {table} is locked"))?;
     thread::sleep(held);
-    Ok(locker.batch_execute("commit")?)
+    locker.run("commit")
 }
 
 fn dump_with_waiter(server: &Server, table: &str) -> Result<()> {
     thread::scope(|scope| {
-        let dump = scope.spawn(|| programs::output(server.command("pg_dump").arg("postgres")).map(drop));
+        let dump = scope.spawn(|| server.dump().map(drop));
         let mut waiter = server.connect("postgres")?;
-        waiter.batch_execute(&format!("vacuum full {table}"))?;
-        dump.join().map_err(|_| anyhow!("pg_dump panicked"))?
+        waiter.run(&format!("vacuum full {table}"))?;
+        dump.ended()
     })
 }
 
@@ -186,8 +184,8 @@ fn dump_with_waiter(server: &Server, table: &str) -> Result<()> {
 fn a_night_of_maintenance_changes_no_answer() -> Result<()> {
     let seconds = env::var("MAINTENANCE_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     let (length, held) = seconds.map_or((10, 100), |seconds: u64| (seconds, 10_000));
-    let server = Server::builder().small().set("max_connections", "40").start()?;
-    server.session()?.batch_execute(MADE)?;
+    let server = Server::builder().set("max_connections", "40").start()?;
+    server.session()?.run(MADE)?;
     let ends = AtomicBool::new(false);
     let done: [AtomicU64; USERS.len()] = std::array::from_fn(|_| AtomicU64::new(0));
     let until = Instant::now() + Duration::from_secs(length);
@@ -203,7 +201,7 @@ fn a_night_of_maintenance_changes_no_answer() -> Result<()> {
         let maintained = maintain(&server, until, Duration::from_millis(held));
         ends.store(true, Relaxed);
         for user in users {
-            user.join().map_err(|_| anyhow!("a user panicked"))??;
+            user.ended()?;
         }
         maintained.map(drop)
     })?;
@@ -215,9 +213,9 @@ fn a_night_of_maintenance_changes_no_answer() -> Result<()> {
         let gaps = format!(
             "select count(*) from (select from {table} group by tenant having count(*) <> max(number) or min(number) <> 1) as t"
         );
-        assert_eq!(sql::one::<i64>(&mut client, &gaps)?, 0, "{table} has a gap");
+        assert_eq!(client.one::<i64>(&gaps)?, 0, "{table} has a gap");
     }
     let invalid = "select count(*) from pg_index where not indisvalid";
-    assert_eq!(sql::one::<i64>(&mut client, invalid)?, 0, "invalid indexes are left");
+    assert_eq!(client.one::<i64>(invalid)?, 0, "invalid indexes are left");
     Ok(())
 }

@@ -5,14 +5,14 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `check_attention.sh` says of a server, and the status that it ends with.
+/// The exit status and the output of `check_attention.sh` for a server.
 fn check(server: &Server, database: &str) -> Result<(i32, String)> {
     let mut check = Command::new("../../monitoring/check_attention.sh");
     check.args(["--host=127.0.0.1", "--username=postgres", &format!("--port={}", server.port())]);
@@ -22,13 +22,10 @@ fn check(server: &Server, database: &str) -> Result<(i32, String)> {
 
 #[test]
 fn the_check_ends_with_what_needs_attention() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    let (server, mut client) = Server::builder().with_session()?;
+    client.one::<i64>("select snowflake_nextval()")?;
     ensure!(check(&server, "postgres")? == (0, "OK - nothing needs attention\n".to_owned()));
-    client.batch_execute(
-        "select snowflake_ids.generator_create('short', '30/0/5/1 unit=1s epoch=1996-06-01')",
-    )?;
+    client.run("select snowflake_ids.generator_create('short', '30/0/5/1 unit=1s epoch=1996-06-01')")?;
     let (status, said) = check(&server, "postgres")?;
     ensure!((1..=2).contains(&status) && said.contains("generator short"), "{status}: {said}");
     let (status, said) = check(&server, "nowhere")?;
@@ -39,9 +36,9 @@ fn the_check_ends_with_what_needs_attention() -> Result<()> {
 /// A view, and how exporters ask it.
 struct Query {
     view: &'static str,
-    /// What stands behind its columns in the query.
+    /// The part of the query behind its columns.
     rest: &'static str,
-    /// Whether it tells the same in every database.
+    /// True if it is the same in every database.
     is_of_server: bool,
 }
 
@@ -74,7 +71,7 @@ impl Column {
 }
 
 impl Query {
-    /// What the names of its metrics begin with.
+    /// The prefix of its metrics.
     fn prefix(&self) -> String {
         self.view.replacen("metric", "snowflake_ids", 1)
     }
@@ -179,9 +176,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-#[test]
-fn the_files_for_exporters_say_what_the_views_have() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn the_files_for_exporters_say_what_the_views_have(server: &mut Server) -> Result<()> {
     let client = &mut server.session()?;
     for (file, wanted) in
         [("postgres_exporter.yaml", postgres_exporter(client)?), ("sql_exporter.yaml", sql_exporter(client)?)]
@@ -202,9 +197,7 @@ fn the_files_for_exporters_say_what_the_views_have() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn names_are_as_prometheus_has_them() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn names_are_as_prometheus_has_them(server: &mut Server) -> Result<()> {
     for name in metrics(&mut server.session()?)? {
         ensure!(name.starts_with("snowflake_ids_"), "{name}");
         ensure!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{name}");
@@ -215,9 +208,7 @@ fn names_are_as_prometheus_has_them() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn alerts_and_dashboard_speak_of_metrics_that_are_there() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn alerts_and_dashboard_speak_of_metrics_that_are_there(server: &mut Server) -> Result<()> {
     let known = metrics(&mut server.session()?)?;
     for file in ["alerts.yaml", "alerts_test.yaml", "grafana.json"] {
         let text = read(file)?;
@@ -248,17 +239,17 @@ fn each_alert_has_a_runbook_and_a_test() -> Result<()> {
 
 /// A whole number of a view.
 fn count(client: &mut Client, query: &str) -> Result<i64> {
-    sql::one(client, &format!("select ({query})::bigint"))
+    client.one(&format!("select ({query})::bigint"))
 }
 
 /// A number of a view.
 fn value(client: &mut Client, query: &str) -> Result<f64> {
-    sql::one(client, query)
+    client.one(query)
 }
 
 #[test]
 fn ids_refills_and_waits_are_counted() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
     create(client, "t", "step => 10, max_step => 10, max_value => 1000")?;
     take(client, "t", 25)?;
@@ -294,11 +285,11 @@ fn ids_refills_and_waits_are_counted() -> Result<()> {
 
 #[test]
 fn what_a_tag_has_counted_stays_in_the_sum_when_it_is_dropped() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
     create(client, "t", "")?;
     take(client, "t", 25)?;
-    client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    client.run("select snowflake_ids.segment_drop('t')")?;
     assert_eq!(count(client, "select count(*) from snowflake_ids.metric_tag")?, 0);
     let sum = "select issued_total from snowflake_ids.metric where kind = 'segment'";
     assert_eq!(count(client, sum)?, 25);
@@ -308,7 +299,7 @@ fn what_a_tag_has_counted_stays_in_the_sum_when_it_is_dropped() -> Result<()> {
 
 #[test]
 fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     server.create_database("other")?;
     let (client, other) = (&mut server.session()?, &mut server.connect("other")?);
     create(client, "a", "")?;
@@ -321,18 +312,18 @@ fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
     let counts = "select array_agg(ids_issued || '/' || refills || '/' || waits || '/' || (wait_time > '0')
                          || '/' || (longest_wait is not null) order by database, tag)::text
                   from snowflake_ids.segment_status";
-    let before: String = sql::one(client, counts)?;
+    let before: String = client.one(counts)?;
     assert_eq!(before, "{5/1/1/true/true,5/1/1/true/true,6/1/1/true/true}");
     let since: f64 = value(
         client,
         "select extract(epoch from stats_reset)::float8 from snowflake_ids.segment_status where tag = 'b' and database = current_database()",
     )?;
-    client.batch_execute("select snowflake_ids.stats_reset('a')")?;
-    assert_eq!(sql::one::<String>(client, counts)?, "{5/1/1/true/true,0/0/0/false/false,6/1/1/true/true}");
+    client.run("select snowflake_ids.stats_reset('a')")?;
+    assert_eq!(client.one::<String>(counts)?, "{5/1/1/true/true,0/0/0/false/false,6/1/1/true/true}");
     take(client, "a", 3)?;
-    client.batch_execute("select snowflake_ids.stats_reset()")?;
+    client.run("select snowflake_ids.stats_reset()")?;
     take(client, "b", 2)?;
-    assert_eq!(sql::one::<String>(client, counts)?, "{5/1/1/true/true,0/0/0/false/false,2/0/0/false/false}");
+    assert_eq!(client.one::<String>(counts)?, "{5/1/1/true/true,0/0/0/false/false,2/0/0/false/false}");
     let reset = value(
         client,
         "select extract(epoch from stats_reset)::float8 from snowflake_ids.segment_status where tag = 'b' and database = current_database()",
@@ -348,26 +339,33 @@ fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
 
 #[test]
 fn counts_are_set_back_by_those_who_may_and_restricted_tags_seen_by_those_who_may() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let client = &mut server.session()?;
-    client.batch_execute(
+    client.run(
         "create role nobody; create role clerk; create role exporter in role pg_monitor;
          select snowflake_ids.segment_create('secret', owner => 'clerk')",
     )?;
     take(client, "secret", 3)?;
     let refused = "set role nobody; select snowflake_ids.stats_reset('secret')";
-    let error = sql::error(client, refused)?;
+    let error = client.error(refused)?;
     assert_eq!(error.code(), &postgres::error::SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
     let seen = "select coalesce(sum(issued_total), -1) from snowflake_ids.metric_tag";
     for (role, wanted) in [("nobody", -1), ("clerk", 3), ("exporter", 3)] {
-        client.batch_execute(&format!("set role {role}"))?;
+        client.run(&format!("set role {role}"))?;
         assert_eq!(count(client, seen)?, wanted, "{role}");
     }
-    client.batch_execute(
-        "reset role; select snowflake_ids.administration_grant('tags', 'nobody'); set role nobody",
-    )?;
-    client.batch_execute("select snowflake_ids.stats_reset('secret')")?;
-    client.batch_execute("reset role")?;
+    client.run("reset role; select snowflake_ids.administration_grant('tags', 'nobody'); set role nobody")?;
+    client.run("select snowflake_ids.stats_reset('secret')")?;
+    client.run("reset role")?;
     assert_eq!(count(client, seen)?, 0);
     Ok(())
+}
+
+#[test]
+fn exporters_alerts_and_dashboard_fit() -> Result<()> {
+    Server::builder().cases(cases![
+        the_files_for_exporters_say_what_the_views_have,
+        names_are_as_prometheus_has_them,
+        alerts_and_dashboard_speak_of_metrics_that_are_there
+    ])
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, ids, sessions, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sessions, sql::Session, wait};
 
 /// Rows that the first server has before the second one is there: they come by the initial copy.
 const BEFORE: usize = 1_000;
@@ -14,33 +14,32 @@ const ROWS: usize = 5;
 fn primaries() -> Result<[Server; 2]> {
     let primary = |number: i32| -> Result<Server> {
         let server = Server::builder()
-            .small()
             .set("wal_level", "logical")
             .set("snowflake_ids.worker_id", &(number + 1).to_string())
             .start()?;
         let definition = format!("'orders', increment => 2, remainder => {number}");
-        server.session()?.batch_execute(&format!("select snowflake_ids.segment_create({definition})"))?;
+        server.session()?.run(&format!("select snowflake_ids.segment_create({definition})"))?;
         Ok(server)
     };
     Ok([primary(0)?, primary(1)?])
 }
 
 fn create_table(server: &Server, table: &str) -> Result<()> {
-    Ok(server.session()?.batch_execute(&format!(
+    server.session()?.run(&format!(
         "create table if not exists {table} (
              id bigint primary key default snowflake_nextval(),
              number bigint unique default segment_nextval('orders'),
              origin int not null)"
-    ))?)
+    ))
 }
 
 /// Lets a server receive what another one publishes.
 fn subscribe(server: &Server, publisher: &Server, options: &str) -> Result<()> {
     let address = format!("host={} port={}", publisher.socket_folder().display(), publisher.port());
-    Ok(server.session()?.batch_execute(&format!(
+    server.session()?.run(&format!(
         "create subscription theirs connection '{address} user=postgres dbname=postgres'
              publication mine with ({options})"
-    ))?)
+    ))
 }
 
 /// Lets each server send the table of its number. The second one is not written to before both are subscribed, so
@@ -48,7 +47,7 @@ fn subscribe(server: &Server, publisher: &Server, options: &str) -> Result<()> {
 fn link(servers: &[Server; 2], tables: [&str; 2], options: &str) -> Result<()> {
     for (server, table) in servers.iter().zip(tables) {
         tables.iter().try_for_each(|table| create_table(server, table))?;
-        server.session()?.batch_execute(&format!("create publication mine for table {table}"))?;
+        server.session()?.run(&format!("create publication mine for table {table}"))?;
     }
     insert(&mut servers[0].session()?, tables[0], 0, BEFORE)?;
     subscribe(&servers[1], &servers[0], &format!("copy_data = true{options}"))?;
@@ -56,9 +55,7 @@ fn link(servers: &[Server; 2], tables: [&str; 2], options: &str) -> Result<()> {
 }
 
 fn insert(client: &mut Client, table: &str, origin: usize, rows: usize) -> Result<()> {
-    Ok(client.batch_execute(&format!(
-        "insert into {table} (origin) select {origin} from generate_series(1, {rows})"
-    ))?)
+    client.run(&format!("insert into {table} (origin) select {origin} from generate_series(1, {rows})"))
 }
 
 /// Writes on both servers at once, each into the table of its number.
@@ -74,7 +71,7 @@ fn write(servers: &[Server; 2], tables: [&str; 2]) -> Result<()> {
 /// A row: snowflake id, the tag's number, the node that made it.
 type Row = (i64, i64, i32);
 
-/// What a server holds when all rows have arrived there.
+/// The rows of a server once all have arrived there.
 fn arrived(server: &Server, tables: [&str; 2]) -> Result<Vec<Row>> {
     const ALL: usize = BEFORE + 2 * SESSIONS * INSERTS * ROWS;
     let query = format!("select * from {} union select * from {} order by id, origin", tables[0], tables[1]);
@@ -117,21 +114,20 @@ fn two_tables_one_way_each() -> Result<()> {
 #[test]
 fn one_table_both_ways() -> Result<()> {
     let servers = primaries()?;
-    let version: i32 =
-        sql::one(&mut servers[0].session()?, "select current_setting('server_version_num')::int")?;
+    let version: i32 = servers[0].session()?.one("select current_setting('server_version_num')::int")?;
     if version < 160_000 {
         eprintln!("skipped: subscriptions have origin = none from PostgreSQL 16 on, this is {version}");
         return Ok(());
     }
     keys_never_meet(&servers, ["shared", "shared"], ", origin = none")
 }
-/// What a server has reserved is its own, and so are the terms it reserves by.
+/// Reserved ids are a server's own, and so are the terms it reserves by.
 #[test]
 fn a_publication_for_all_tables_leaves_the_tags_alone() -> Result<()> {
     for copy in [true, false] {
         let servers = primaries()?;
         servers.iter().try_for_each(|server| create_table(server, "shared"))?;
-        servers[0].session()?.batch_execute("create publication mine for all tables")?;
+        servers[0].session()?.run("create publication mine for all tables")?;
         subscribe(&servers[1], &servers[0], &format!("copy_data = {copy}"))?;
         let mut clients = [servers[0].session()?, servers[1].session()?];
         insert(&mut clients[1], "shared", 1, 1)?;
@@ -139,11 +135,11 @@ fn a_publication_for_all_tables_leaves_the_tags_alone() -> Result<()> {
         let all = "select count(*) from shared";
         wait::until_true("the rows to arrive", || {
             ensure!(servers[1].logged("ERROR") == 0, "{}", servers[1].log());
-            Ok(sql::one::<i64>(&mut clients[1], all)? > i64::try_from(BEFORE)?)
+            Ok(clients[1].one::<i64>(all)? > i64::try_from(BEFORE)?)
         })?;
         insert(&mut clients[1], "shared", 1, 3 * BEFORE)?;
         let own = "select bool_and(number % 2 = origin) from shared";
-        ensure!(sql::one::<bool>(&mut clients[1], own)?, "numbers of the other server's remainder");
+        ensure!(clients[1].one::<bool>(own)?, "numbers of the other server's remainder");
     }
     Ok(())
 }

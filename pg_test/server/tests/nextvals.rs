@@ -1,50 +1,44 @@
 //! Calls for many ids at once can be cancelled, and take no memory for those that were handed on.
 
 use anyhow::{Context, Result, ensure};
+use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql::Session};
 
 const CALLS: [&str; 2] = ["snowflake_nextvals($)", "segment_nextvals('t', $)"];
-/// What a million ids may leave behind, in kB: far less than they take themselves.
+/// The memory that a million ids may leave behind, in kB: far less than they take themselves.
 const FLAT: u64 = 4_000;
 
-fn server() -> Result<Server> {
-    // So fast, ids are soon far ahead of the clock.
-    let server = Server::builder().small().set("snowflake_ids.max_drift", "1h").start()?;
-    create(&mut server.session()?, "t", "step => 1000000, max_step => 10000000")?;
-    Ok(server)
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
+    create(&mut client, "t", "step => 1000000, max_step => 10000000")?;
+    Ok(client)
 }
 
-#[test]
-fn a_call_for_many_ids_can_be_cancelled() -> Result<()> {
-    let server = server()?;
-    let mut client = server.session()?;
-    client.batch_execute("set statement_timeout = '50ms'")?;
+fn a_call_for_many_ids_can_be_cancelled(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    client.run("set statement_timeout = '50ms'")?;
     for call in CALLS {
         // More than fit into that time on any machine.
         let call = call.replace('$', "10000000");
         let in_the_list = format!("select count(*) from (select {call}) as s");
         for query in [in_the_list, format!("select count(*) from {call}")] {
-            let error = sql::error(&mut client, &query)?;
-            ensure!(error.code() == &SqlState::QUERY_CANCELED, "{query}: {error:?}");
+            client.fails(&query, &SqlState::QUERY_CANCELED)?;
         }
     }
     Ok(())
 }
 
-#[test]
-fn ids_that_were_handed_on_take_no_memory() -> Result<()> {
-    let server = server()?;
-    let mut client = server.session()?;
-    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+fn ids_that_were_handed_on_take_no_memory(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let pid = client.process()?;
     for call in CALLS {
         let mut count = |ids: u32| -> Result<u64> {
             let call = call.replace('$', &ids.to_string());
             ensure!(
-                sql::one::<i64>(&mut client, &format!("select count(*) from (select {call}) as s"))?
-                    == i64::from(ids)
+                client.one::<i64>(&format!("select count(*) from (select {call}) as s"))? == i64::from(ids)
             );
             memory(pid, "VmHWM")?.context("the session is gone")
         };
@@ -53,4 +47,12 @@ fn ids_that_were_handed_on_take_no_memory() -> Result<()> {
         ensure!(after < before + FLAT, "{call}: {before} kB before a million ids, {after} kB after them");
     }
     Ok(())
+}
+
+/// So fast, ids are soon far ahead of the clock.
+#[test]
+fn calls_for_many_ids() -> Result<()> {
+    Server::builder()
+        .set("snowflake_ids.max_drift", "1h")
+        .cases(cases![a_call_for_many_ids_can_be_cancelled, ids_that_were_handed_on_take_no_memory])
 }

@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::{status, take};
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql::Session};
 use std::collections::BTreeSet;
 
 /// A server of the Postgres that the upgrade begins with. Both have checksums, as `pg_upgrade` wants them alike.
@@ -22,7 +22,7 @@ fn old(builder: Builder) -> Result<Server> {
 fn strip(old: &Server) -> Result<()> {
     let strip = "set allow_system_table_mods = on;
         update pg_attribute set attoptions = null where attoptions::text like '{pg_attver=%'";
-    Ok(old.connect("postgres")?.batch_execute(strip)?)
+    old.connect("postgres")?.run(strip)
 }
 
 /// The stopped server of the other Postgres, filled from this one.
@@ -37,10 +37,10 @@ fn upgraded(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Serv
 }
 
 fn number() -> Builder {
-    Server::builder().small()
+    Server::builder()
 }
 
-/// What a dump keeps to the letter: expressions are written another way, and privileges that are the default are none.
+/// Properties that a dump keeps to the letter: expressions are written another way, and privileges that are the default are none.
 fn lasting(told: BTreeSet<Told>) -> BTreeSet<Told> {
     let is_rewritten = |what: &str| {
         ["view", "rule", "trigger", "constraint"].contains(&what) || what.starts_with("initial privileges")
@@ -87,24 +87,24 @@ fn all_goes_on_under_a_number() -> Result<()> {
     check(&number(), &["--link"])
 }
 
-/// What the new cluster cannot know: how far ids ran ahead of the clock. The rows say it, and a reset begins above them.
+/// The new cluster cannot know how far ids ran ahead of the clock. The rows say it, and a reset begins above them.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Result<()> {
     let mut old = old(number().faketime())?;
     let mut client = old.session()?;
-    client.batch_execute("create table orders (id bigint default snowflake_nextval())")?;
+    client.run("create table orders (id bigint default snowflake_nextval())")?;
     old.set_clock("+40min")?;
     let insert = "insert into orders select from generate_series(1, 100) returning id";
-    let mut drawn: Vec<i64> = sql::column(&mut client, insert)?;
+    let mut drawn: Vec<i64> = client.column(insert)?;
     drop(client);
     let mut new = upgraded(&mut old, number().set("snowflake_ids.max_drift", "2h"), &[])?;
     new.start_again()?;
     let mut client = new.connect("postgres")?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.state_reset((select snowflake_timestamp(max(id)) + interval '1 s' from orders))",
     )?;
-    drawn.extend(sql::column::<i64>(&mut client, insert)?);
+    drawn.extend(client.column::<i64>(insert)?);
     ids::growing(&drawn)
 }
 
@@ -125,10 +125,9 @@ fn a_registry_and_a_node_are_upgraded_with_one_call_on_each_node() -> Result<()>
     upgraded_registry.start_again()?;
     upgraded_registry.rule(&format!("host all {} 127.0.0.1/32 scram-sha-256", cluster::ROLE))?;
     let mut client = node.connect("postgres")?;
-    client
-        .batch_execute(&format!("alter server {NAME} options (set port '{}')", upgraded_registry.port()))?;
+    client.run(&format!("alter server {NAME} options (set port '{}')", upgraded_registry.port()))?;
     becomes(&mut client, NAME, "failing")?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     becomes(&mut client, NAME, "up")?;
     draw(&mut client, &mut snowflakes, &mut shared)?;
     drop(client);
@@ -140,8 +139,7 @@ fn a_registry_and_a_node_are_upgraded_with_one_call_on_each_node() -> Result<()>
     becomes(&mut client, NAME, "up")?;
     draw(&mut client, &mut snowflakes, &mut shared)?;
     let mut registry = upgraded_registry.connect("postgres")?;
-    let leases: i64 =
-        sql::one(&mut registry, "select count(distinct worker_id) from snowflake_ids.worker_lease")?;
+    let leases: i64 = registry.one("select count(distinct worker_id) from snowflake_ids.worker_lease")?;
     ensure!(leases >= 2, "the upgraded node has the worker id of the former one");
     ids::unique(snowflakes)?;
     ids::growing(&shared)

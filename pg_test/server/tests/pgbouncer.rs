@@ -8,6 +8,7 @@ use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes, received};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, ids, snowflakes, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -24,11 +25,9 @@ fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
 
 /// A server with a tag, and a pooler with two sessions of it.
 fn pooled() -> Result<(Server, Client, Bouncer)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 20, max_step => 200")?;
-    client
-        .batch_execute("create table rows (id bigint primary key default segment_nextval('t'), note text)")?;
+    client.run("create table rows (id bigint primary key default segment_nextval('t'), note text)")?;
     let bouncer = Bouncer::start(&server, 2, "")?;
     Ok((server, client, bouncer))
 }
@@ -36,7 +35,7 @@ fn pooled() -> Result<(Server, Client, Bouncer)> {
 #[test]
 fn many_clients_of_few_sessions_share_no_id() -> Result<()> {
     let (_server, mut client, bouncer) = pooled()?;
-    client.batch_execute("alter role postgres set snowflake_ids.cache = 30")?;
+    client.run("alter role postgres set snowflake_ids.cache = 30")?;
     let clients = (0..8).map(|_| bouncer.connect("postgres")).collect::<Result<Vec<_>>>()?;
     let taken = at_once(clients, |_, mut client| {
         let (mut segments, mut snowflakes) = (Vec::new(), Vec::new());
@@ -59,7 +58,7 @@ fn many_clients_of_few_sessions_share_no_id() -> Result<()> {
     ids::unique(snowflakes)
 }
 
-/// What is of a session is that of whichever one the pooler has at hand: of use within a transaction alone.
+/// State of a session is that of any session that the pooler has at hand: of use within a transaction alone.
 #[test]
 fn the_last_id_is_the_client_s_own_within_its_transaction_alone() -> Result<()> {
     let (server, _client, _) = pooled()?;
@@ -132,7 +131,7 @@ fn nodes() -> Result<(Server, Bouncer, [Node; 2])> {
     let node = || -> Result<Node> {
         let node = cluster::node().start()?;
         let mut client = node.introduce(NAME, &[bouncer.port()])?;
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
         Ok((node, client))
     };
     let nodes = [node()?, node()?];
@@ -157,7 +156,7 @@ fn nodes_draw_from_a_registry_through_a_pooler_whatever_is_restarted() -> Result
 
     // A pooler that holds questions back is like a registry that hangs.
     bouncer.tell("pause")?;
-    one.batch_execute("set snowflake_ids.segment_wait_timeout = '1500ms'")?;
+    one.run("set snowflake_ids.segment_wait_timeout = '1500ms'")?;
     while let Ok(id) = next(&mut one, "t") {
         taken.push(id);
     }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
 use std::path::PathBuf;
 
 /// A script of `sql/plain`.
@@ -15,15 +15,15 @@ fn script(name: &str) -> Result<String> {
 
 /// A server without the library, and databases of an ordinary role that have the functions, each with a worker id of its own.
 fn plain(databases: &[&str]) -> Result<Server> {
-    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
+    let server = Server::builder().without_preload().without("snowflake_ids.worker_id").start()?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create role app login; grant pg_execute_server_program to app")?;
+    client.run("create role app login; grant pg_execute_server_program to app")?;
     for (worker, database) in databases.iter().enumerate() {
-        client.batch_execute(&format!("create database {database} owner app"))?;
+        client.run(&format!("create database {database} owner app"))?;
         let mut owner = session(&server, database)?;
-        owner.batch_execute(&format!("begin; set local snowflake_ids.worker_id = {}", worker + 3))?;
-        owner.batch_execute(&script("snowflake_ids.sql")?)?;
-        owner.batch_execute(
+        owner.run(&format!("begin; set local snowflake_ids.worker_id = {}", worker + 3))?;
+        owner.run(&script("snowflake_ids.sql")?)?;
+        owner.run(
             "commit;
              select snowflake_ids.segment_create('t'), snowflake_ids.segment_create('late', start => 1000, description => 'd');
              create table s (id bigint primary key default snowflake_nextval(), note text);
@@ -38,24 +38,22 @@ fn plain(databases: &[&str]) -> Result<Server> {
 /// The owner's session.
 fn session(server: &Server, database: &str) -> Result<Client> {
     let mut client = server.connect(database)?;
-    client.batch_execute("set session authorization app")?;
+    client.run("set session authorization app")?;
     Ok(client)
 }
 
 fn fill(client: &mut Client) -> Result<Vec<i64>> {
     let mut taken: Vec<i64> =
-        sql::column(client, "insert into s (note) select 'a' from generate_series(1, 500) returning id")?;
-    taken.extend(sql::column::<i64>(client, "select snowflake_nextvals(500)")?);
-    taken.push(sql::one(client, "select snowflake_id()")?);
-    assert_eq!(sql::one::<i64>(client, "select snowflake_lastval()")?, taken[taken.len() - 1]);
+        client.column("insert into s (note) select 'a' from generate_series(1, 500) returning id")?;
+    taken.extend(client.column::<i64>("select snowflake_nextvals(500)")?);
+    taken.push(client.one("select snowflake_id()")?);
+    assert_eq!(client.one::<i64>("select snowflake_lastval()")?, taken[taken.len() - 1]);
     ids::growing(&taken)?;
-    taken.extend(sql::column::<i64>(
-        client,
-        "insert into t (note) select 'a' from generate_series(1, 100) returning other",
-    )?);
-    client.batch_execute(
-        "copy s (note) from program 'printf \"a\\nb\\n\"'; insert into p (note) values ('a')",
-    )?;
+    taken.extend(
+        client
+            .column::<i64>("insert into t (note) select 'a' from generate_series(1, 100) returning other")?,
+    );
+    client.run("copy s (note) from program 'printf \"a\\nb\\n\"'; insert into p (note) values ('a')")?;
     Ok(taken)
 }
 
@@ -68,9 +66,9 @@ fn ids_are_distinct_over_sessions_and_servers() -> Result<()> {
     ids::unique(taken.into_iter().flatten().collect())?;
     for (database, sessions) in [("one", 3), ("two", 2)] {
         let mut client = session(&server, database)?;
-        ids::dense(sql::column(&mut client, "select id from t")?)?;
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from t")?, sessions * 100);
-        assert_eq!(sql::one::<i64>(&mut client, "select min(id) from p")?, 1000);
+        ids::dense(client.column("select id from t")?)?;
+        assert_eq!(client.one::<i64>("select count(*) from t")?, sessions * 100);
+        assert_eq!(client.one::<i64>("select min(id) from p")?, 1000);
     }
     Ok(())
 }
@@ -79,22 +77,20 @@ fn ids_are_distinct_over_sessions_and_servers() -> Result<()> {
 fn what_is_read_of_an_id_is_what_it_was_made_of() -> Result<()> {
     let server = plain(&["one"])?;
     let mut client = session(&server, "one")?;
-    client.batch_execute("select snowflake_nextval()")?;
+    client.run("select snowflake_nextval()")?;
     let right = "select snowflake_worker_id(id) = 3 and snowflake_datacenter_id(id) = 0
         and abs(extract(epoch from clock_timestamp() - snowflake_timestamp(id))) < 3600
         and id between snowflake_min_id(snowflake_timestamp(id)) and snowflake_max_id(snowflake_timestamp(id))
         and id = snowflake_compose(snowflake_timestamp(id), 0, 3, snowflake_sequence(id))
         from snowflake_lastval() id";
-    assert!(sql::one::<bool>(&mut client, right)?);
-    client.batch_execute("select snowflake_ids.worker_set(1, 9)")?;
-    let (before, after): (i64, i64) = (
-        sql::one(&mut client, "select snowflake_lastval()")?,
-        sql::one(&mut client, "select snowflake_nextval()")?,
-    );
+    assert!(client.one::<bool>(right)?);
+    client.run("select snowflake_ids.worker_set(1, 9)")?;
+    let (before, after): (i64, i64) =
+        (client.one("select snowflake_lastval()")?, client.one("select snowflake_nextval()")?);
     ensure!(after > before, "{after} after {before}");
     let node =
         "select array[snowflake_datacenter_id(id), snowflake_worker_id(id)] from snowflake_lastval() id";
-    assert_eq!(sql::one::<Vec<i32>>(&mut client, node)?, [1, 9]);
+    assert_eq!(client.one::<Vec<i32>>(node)?, [1, 9]);
     Ok(())
 }
 
@@ -103,17 +99,17 @@ fn what_is_read_of_an_id_is_what_it_was_made_of() -> Result<()> {
 fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
     let server = plain(&["one"])?;
     let mut client = session(&server, "one")?;
-    client.batch_execute("begin")?;
+    client.run("begin")?;
     let mut taken = fill(&mut client)?;
-    client.batch_execute("rollback")?;
+    client.run("rollback")?;
     taken.extend(fill(&mut client)?);
     ids::unique(taken)?;
     // As if the clock had been an hour ahead, and the millisecond were used up.
-    client.batch_execute(
+    client.run(
         "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
     )?;
-    let ahead: i64 = sql::one(&mut client, "select last_value from snowflake_ids.plain_last")?;
-    let next: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(5000)")?;
+    let ahead: i64 = client.one("select last_value from snowflake_ids.plain_last")?;
+    let next: Vec<i64> = client.column("select snowflake_nextvals(5000)")?;
     ids::growing(&next)?;
     ensure!(next[0] > ahead, "{} after {ahead}", next[0]);
     Ok(())
@@ -124,15 +120,14 @@ fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
 fn no_session_waits_for_another() -> Result<()> {
     let server = plain(&["one"])?;
     let (mut one, mut two) = (session(&server, "one")?, session(&server, "one")?);
-    one.batch_execute("begin; select snowflake_nextval(), segment_nextval('t')")?;
-    two.batch_execute("set statement_timeout = '30s'; select snowflake_nextval(), segment_nextval('t')")?;
-    one.batch_execute("set local statement_timeout = '50ms'")?;
-    let error = sql::error(&mut one, "select snowflake_nextvals(2000000)")?;
-    assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    two.batch_execute("select snowflake_nextval()")?;
-    one.batch_execute("rollback")?;
+    one.run("begin; select snowflake_nextval(), segment_nextval('t')")?;
+    two.run("set statement_timeout = '30s'; select snowflake_nextval(), segment_nextval('t')")?;
+    one.run("set local statement_timeout = '50ms'")?;
+    one.fails("select snowflake_nextvals(2000000)", &SqlState::QUERY_CANCELED)?;
+    two.run("select snowflake_nextval()")?;
+    one.run("rollback")?;
     let locks = "select count(*) from pg_locks where locktype = 'advisory'";
-    assert_eq!(sql::one::<i64>(&mut two, locks)?, 0);
+    assert_eq!(two.one::<i64>(locks)?, 0);
     Ok(())
 }
 
@@ -140,10 +135,9 @@ fn no_session_waits_for_another() -> Result<()> {
 fn other_roles_take_ids_and_change_nothing() -> Result<()> {
     let server = plain(&["one"])?;
     let mut client = server.connect("one")?;
-    client.batch_execute("create role web; set session authorization web")?;
-    client.batch_execute(
-        "select snowflake_nextval(), segment_nextval('t'), segment_currval('t'), snowflake_lastval()",
-    )?;
+    client.run("create role web; set session authorization web")?;
+    client
+        .run("select snowflake_nextval(), segment_nextval('t'), segment_currval('t'), snowflake_lastval()")?;
     for call in [
         "select snowflake_ids.segment_create('u')",
         "select snowflake_ids.segment_drop('t')",
@@ -151,11 +145,10 @@ fn other_roles_take_ids_and_change_nothing() -> Result<()> {
         "select setval('snowflake_ids.plain_last', 1)",
         "delete from snowflake_ids.plain_segment",
     ] {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{call}: {error:?}");
+        client.fails(call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     for call in ["select segment_nextval('unknown')", "select segment_nextval(null)"] {
-        assert_eq!(sql::error(&mut client, call)?.code(), &SqlState::UNDEFINED_OBJECT, "{call}");
+        client.fails(call, &SqlState::UNDEFINED_OBJECT)?;
     }
     Ok(())
 }
@@ -164,19 +157,16 @@ fn other_roles_take_ids_and_change_nothing() -> Result<()> {
 fn the_extension_goes_on_above_all_ids_that_were_given() -> Result<()> {
     let mut server = plain(&["one"])?;
     let mut taken = fill(&mut session(&server, "one")?)?;
-    let without =
-        sql::error(&mut server.connect("one")?, &format!("begin; {}", script("to_extension.sql")?))?;
-    assert_eq!(without.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{without:?}");
+    server.connect("one")?.fails(&format!("begin; {}", script("to_extension.sql")?), sql::NOT_IN_STATE)?;
     taken.extend(fill(&mut session(&server, "one")?)?);
     server.set("shared_preload_libraries", "snowflake_ids")?;
     server.restart()?;
     let mut client = server.connect("one")?;
-    client.batch_execute(&format!("begin; {}; commit", script("to_extension.sql")?))?;
+    client.run(&format!("begin; {}; commit", script("to_extension.sql")?))?;
     taken.extend(fill(&mut session(&server, "one")?)?);
     ids::unique(taken)?;
-    ids::dense(sql::column(&mut client, "select id from t")?)?;
-    let defaults: Vec<String> = sql::column(
-        &mut client,
+    ids::dense(client.column("select id from t")?)?;
+    let defaults: Vec<String> = client.column(
         "select distinct pg_get_expr(adbin, adrelid) from pg_attrdef
          where adrelid in ('s'::regclass, 't'::regclass, 'p'::regclass) order by 1",
     )?;
@@ -185,8 +175,8 @@ fn the_extension_goes_on_above_all_ids_that_were_given() -> Result<()> {
         ["segment_id('late'::text)", "segment_nextval('t'::text)", "snowflake_id()", "snowflake_nextval()"]
     );
     let left = "select count(*) from pg_proc where pronamespace = 'public'::regnamespace";
-    assert_eq!(sql::one::<i64>(&mut client, left)?, 0);
-    assert_eq!(sql::column::<i64>(&mut client, "select id from p order by id")?, [1000, 1001, 1002]);
+    assert_eq!(client.one::<i64>(left)?, 0);
+    assert_eq!(client.column::<i64>("select id from p order by id")?, [1000, 1001, 1002]);
     Ok(())
 }
 
@@ -198,20 +188,15 @@ fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
     server.restart()?;
     let mut client = server.connect("one")?;
     let over = format!("begin; {}", script("to_extension.sql")?);
-    client.batch_execute("create view v as select snowflake_nextval() as id")?;
-    assert_eq!(sql::error(&mut client, &over)?.code(), &SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
-    client.batch_execute("rollback; drop view v")?;
-    client.batch_execute(
+    client.run("create view v as select snowflake_nextval() as id")?;
+    client.fails(&over, &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
+    client.run("rollback; drop view v")?;
+    client.run(
         "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
     )?;
-    let error = sql::error(&mut client, &over)?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "the clock is behind ids that were given",
-    )?;
-    client.batch_execute("rollback; insert into s (note) values ('a')")?;
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from s")?, 1);
+    client.explained(&over, sql::NOT_IN_STATE, "the clock is behind ids that were given")?;
+    client.run("rollback; insert into s (note) values ('a')")?;
+    assert_eq!(client.one::<i64>("select count(*) from s")?, 1);
     Ok(())
 }
 
@@ -222,7 +207,7 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
     server.set("shared_preload_libraries", "snowflake_ids")?;
     server.restart()?;
     let (mut owner, mut client) = (session(&server, "one")?, server.connect("one")?);
-    owner.batch_execute(
+    owner.run(
         "create function note() returns boolean language plpgsql as $$
          begin perform setval('public.ran', 1); raise notice 'ran as %', current_user; return true; end $$;
          create function quiet(number integer) returns integer language plpgsql immutable as $$
@@ -254,18 +239,17 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
         ("update snowflake_ids.plain_segment set sequence = 'ran'::regclass where tag = 't'".to_owned(), "It is said to be public.ran."),
         ("update snowflake_ids.plain set functions = 'elsewhere'".to_owned(), "Looked for are those that role \"app\" owns."),
     ] {
-        client.batch_execute("begin; set local session authorization app")?;
+        client.run("begin; set local session authorization app")?;
         client.batch_execute(&change).with_context(|| change.clone())?;
-        client.batch_execute("set local session authorization default; select setval('ran', 5)")?;
-        let error = sql::error(&mut client, &script("to_extension.sql")?)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{change}: {error:?}");
+        client.run("set local session authorization default; select setval('ran', 5)")?;
+        let error = client.fails(&script("to_extension.sql")?, sql::NOT_IN_STATE)?;
         assert_eq!(error.detail(), Some(detail), "{change}: {error:?}");
         assert!(error.hint().is_some(), "{change}: {error:?}");
-        client.batch_execute("rollback")?;
-        assert_eq!(sql::one::<i64>(&mut client, "select last_value from ran")?, 5, "{change}");
+        client.run("rollback")?;
+        assert_eq!(client.one::<i64>("select last_value from ran")?, 5, "{change}");
     }
-    // What cannot be seen in the plain objects: a check that planning would compute, and a path with functions of the owner's.
-    owner.batch_execute(
+    // Invisible in the plain objects: a check that planning would compute, and a path with functions of the owner's.
+    owner.run(
         "alter database one set constraint_exclusion = on;
          alter table snowflake_ids.plain_segment add check (quiet(1) = 1);
          create function format(text, name) returns text language plpgsql as $$ begin perform note(); return $1; end $$;
@@ -273,18 +257,16 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
          select setval('ran', 5)",
     )?;
     // A table of another role, whose default calls a function beside ours.
-    client.batch_execute(
+    client.run(
         "create role other;
          create table o (id bigint default snowflake_id() + quiet(1));
          alter table o owner to other",
     )?;
     let mut client = server.connect("one")?;
-    client.batch_execute(&format!("begin; {}; commit", script("to_extension.sql")?))?;
-    assert_eq!(sql::one::<i64>(&mut client, "select last_value from ran")?, 5);
-    let default: String = sql::one(
-        &mut client,
-        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'o'::regclass",
-    )?;
+    client.run(&format!("begin; {}; commit", script("to_extension.sql")?))?;
+    assert_eq!(client.one::<i64>("select last_value from ran")?, 5);
+    let default: String =
+        client.one("select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'o'::regclass")?;
     assert_eq!(default, "(snowflake_id() + quiet(1))");
     fill(&mut session(&server, "one")?)?;
     Ok(())
@@ -297,9 +279,8 @@ fn a_worker_id_that_is_no_number_is_named() -> Result<()> {
     let mut client = server.connect("postgres")?;
     let without =
         format!("begin; set local snowflake_ids.worker_id = 'auto'; {}", script("snowflake_ids.sql")?);
-    let error = sql::error(&mut client, &without)?;
-    sql::explains(
-        &error,
+    client.explained(
+        &without,
         &SqlState::INVALID_PARAMETER_VALUE,
         "invalid value for snowflake_ids.worker_id: \"auto\"",
     )?;
@@ -307,10 +288,9 @@ fn a_worker_id_that_is_no_number_is_named() -> Result<()> {
     server.set("snowflake_ids.worker_id", "auto")?;
     server.restart()?;
     let mut client = server.connect("postgres")?;
-    let error = sql::error(&mut client, &format!("begin; {}", script("snowflake_ids.sql")?))?;
-    sql::explains(
-        &error,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    client.explained(
+        &format!("begin; {}", script("snowflake_ids.sql")?),
+        sql::NOT_IN_STATE,
         "the server has the library of snowflake_ids",
     )?;
     Ok(())

@@ -1,10 +1,11 @@
 //! A role that may do no more than create objects in a database drops the extension in the middle of a statement, and plants tables,
 //! functions and views of its own under the extension's names. What the library reads and runs is the extension's, or nothing.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
 /// Tables of the extension's names with a row each, whose columns have other types: what is a text is a number, which is no address.
@@ -55,22 +56,21 @@ const READERS: [(&str, &str); 10] = [
 /// Looks into its tables each time.
 const AUDIT: &str = "(select max(t.increment) from snowflake_ids_internal.audit_tag(left('tg', i + 1)) as t)";
 
-/// A server, and a role that may create objects in its database, and has the extension. What it calls for ids is there.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
+/// A session of a role that may create objects in its database, and has the extension. What it calls for ids is there.
+fn tenant(server: &Server) -> Result<Client> {
     server
         .connect("postgres")?
-        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
-    let mut tenant = connect(&server)?;
-    tenant.batch_execute("create extension snowflake_ids; create schema tenant; create table tenant.own (id bigint); create sequence tenant.sq")?;
-    server.connect("postgres")?.batch_execute(
+        .run("create role tenant login; grant create on database postgres to tenant")?;
+    let mut tenant = connect(server)?;
+    tenant.run("create extension snowflake_ids; create schema tenant; create table tenant.own (id bigint); create sequence tenant.sq")?;
+    server.connect("postgres")?.run(
         "select snowflake_ids.segment_create('tg'), snowflake_ids.segment_create('restricted', owner => 'tenant'),
              snowflake_ids.generator_create('web', 'twitter'), snowflake_ids.bind_sequence('tenant.sq', 'segment'),
              snowflake_ids.series_create('gapless'), snowflake_ids.series_create('monotonic', 'monotonic'),
              snowflake_ids.series_create('restricted', owner => 'tenant')",
     )?;
-    tenant.batch_execute("set search_path = tenant")?;
-    Ok((server, tenant))
+    tenant.run("set search_path = tenant")?;
+    Ok(tenant)
 }
 
 fn connect(server: &Server) -> Result<Client> {
@@ -86,11 +86,11 @@ fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
     let meant = [SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, SqlState::UNDEFINED_TABLE];
     ensure!(is_at_end || meant.contains(error.code()), "{what}: {error:?}");
     client.batch_execute("rollback").context(what.to_owned())?;
-    assert_eq!(sql::one::<i32>(client, "select 1")?, 1, "{what}");
+    assert_eq!(client.one::<i32>("select 1")?, 1, "{what}");
     Ok(())
 }
 
-/// What is planted for a call. Who owns the table of tags manages them, and needs no rights on one.
+/// Objects to be planted for a call. The owner of the table of tags manages them, and needs no rights on one.
 fn planted_for(call: &str) -> String {
     let is_of_rights = call.contains("has_segment_privilege");
     format!("{PLANTED}{}", if is_of_rights { "drop table snowflake_ids.segment" } else { "" })
@@ -98,63 +98,55 @@ fn planted_for(call: &str) -> String {
 
 /// Begins a transaction with a cursor that has called for one row.
 fn open(client: &mut Client, call: &str) -> Result<()> {
-    Ok(client.batch_execute(&format!(
+    client.run(&format!(
         "begin; declare c cursor for select {call} from generate_series(1, 100) as i; fetch 1 from c"
-    ))?)
+    ))
 }
 
-#[test]
-fn one_transaction_of_all() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn one_transaction_of_all(server: &mut Server) -> Result<()> {
     server
         .connect("postgres")?
-        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
-    let mut tenant = connect(&server)?;
-    tenant.batch_execute("begin; create extension snowflake_ids")?;
+        .run("create role tenant login; grant create on database postgres to tenant")?;
+    let mut tenant = connect(server)?;
+    tenant.run("begin; create extension snowflake_ids")?;
     let call = "snowflake_ids.has_segment_privilege('tg', 'USAGE')";
-    tenant.batch_execute(&format!(
-        "declare c cursor for select {call} from generate_series(1, 100); fetch 1 from c"
-    ))?;
-    tenant.batch_execute(&planted_for(call))?;
-    let error = sql::error(&mut tenant, "fetch 1 from c")?;
+    tenant
+        .run(&format!("declare c cursor for select {call} from generate_series(1, 100); fetch 1 from c"))?;
+    tenant.run(&planted_for(call))?;
+    let error = tenant.error("fetch 1 from c")?;
     check(&mut tenant, "the transaction that created the extension", &error)
 }
 
-#[test]
-fn tables_that_a_cursor_meets() -> Result<()> {
-    let (_server, mut tenant) = server()?;
+fn tables_that_a_cursor_meets(server: &mut Server) -> Result<()> {
+    let mut tenant = tenant(server)?;
     for (what, call) in READERS {
         open(&mut tenant, call).with_context(|| what.to_owned())?;
-        tenant.batch_execute(&planted_for(call))?;
-        let error = sql::error(&mut tenant, "fetch 1 from c").with_context(|| what.to_owned())?;
+        tenant.run(&planted_for(call))?;
+        let error = tenant.error("fetch 1 from c").with_context(|| what.to_owned())?;
         check(&mut tenant, what, &error)?;
     }
     Ok(())
 }
 
-#[test]
-fn tables_that_a_loop_meets() -> Result<()> {
-    let (_server, mut tenant) = server()?;
+fn tables_that_a_loop_meets(server: &mut Server) -> Result<()> {
+    let mut tenant = tenant(server)?;
     for (what, call) in READERS {
         // The loop takes the first ten rows before it begins.
         let call = call.replace("case i when 1", "case when i <= 10");
         let planted = planted_for(&call);
-        let error = sql::error(
-            &mut tenant,
-            &format!(
-                "begin; do $do$ declare r record; begin
+        let error = tenant.error(&format!(
+            "begin; do $do$ declare r record; begin
                      for r in select i, {call} from generate_series(1, 100) as i loop
                          if r.i = 1 then execute $planted${planted}$planted$; end if;
                      end loop;
                  end $do$"
-            ),
-        );
+        ));
         check(&mut tenant, what, &error.with_context(|| what.to_owned())?)?;
     }
     Ok(())
 }
 
-/// What the owner of all does to its tables, and the call that meets it.
+/// Changes by the owner of all tables, and the calls that meet them.
 const ALTERED: [(&str, &str, &str); 6] = [
     (
         "segment_privilege",
@@ -197,23 +189,22 @@ const ALTERED: [(&str, &str, &str); 6] = [
     ),
 ];
 
-#[test]
-fn tables_that_their_owner_alters() -> Result<()> {
-    let (server, _tenant) = server()?;
+fn tables_that_their_owner_alters(server: &mut Server) -> Result<()> {
+    tenant(server)?;
     let mut owner = server.connect("postgres")?;
     for (table, alter, call) in ALTERED {
         // A superuser's rights on tags are not looked for.
-        owner.batch_execute("set role tenant")?;
+        owner.run("set role tenant")?;
         open(&mut owner, call).with_context(|| alter.to_owned())?;
         owner
             .batch_execute(&format!("reset role; {alter}; set role tenant"))
             .with_context(|| alter.to_owned())?;
-        let error = sql::error(&mut owner, "fetch 1 from c").with_context(|| alter.to_owned())?;
+        let error = owner.error("fetch 1 from c").with_context(|| alter.to_owned())?;
         let message =
             format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it");
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, &message)?;
+        sql::explains(&error, sql::NOT_IN_STATE, &message)?;
         check(&mut owner, alter, &error)?;
-        owner.batch_execute("reset role")?;
+        owner.run("reset role")?;
     }
     Ok(())
 }
@@ -260,7 +251,7 @@ const INVOKED: [&str; 8] = [
     "snowflake_ids.series_detach('tenant.own', 'id')",
 ];
 
-/// What they name first, each as a trap.
+/// Objects that they name first, each as a trap.
 const TRAPS: &str = "
     select tenant.swap();
     create schema snowflake_ids;
@@ -268,21 +259,22 @@ const TRAPS: &str = "
     create domain snowflake_ids.worker_lease as boolean check (tenant.trap(value));
     create domain snowflake_ids.generator as boolean check (tenant.trap(value))";
 
-#[test]
-fn functions_that_a_waiting_call_meets() -> Result<()> {
+fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
     for call in &DEFINED[1..] {
-        let (server, tenant) = server()?;
-        server.connect("postgres")?.batch_execute(
+        server.renew()?;
+        let tenant = tenant(server)?;
+        server.connect("postgres")?.run(
             "select snowflake_ids.administration_grant(part, 'tenant')
              from unnest('{tags,generators,series,registry,state}'::text[]) as part",
         )?;
-        let waiter = connect(&server)?;
-        run_what_is_planted(&server, tenant, waiter, call)?;
+        let waiter = connect(server)?;
+        run_what_is_planted(server, tenant, waiter, call)?;
     }
     for call in INVOKED {
-        let (server, tenant) = server()?;
+        server.renew()?;
+        let tenant = tenant(server)?;
         let waiter = server.connect("postgres")?;
-        run_what_is_planted(&server, tenant, waiter, call)?;
+        run_what_is_planted(server, tenant, waiter, call)?;
     }
     Ok(())
 }
@@ -290,20 +282,17 @@ fn functions_that_a_waiting_call_meets() -> Result<()> {
 /// Fails where a call that waits while the extension is replaced runs what is there then.
 #[track_caller]
 fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, call: &str) -> Result<()> {
-    tenant.batch_execute(STUBS)?;
-    waiter.batch_execute(&format!("select {}", DEFINED[0]))?;
-    let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
-    tenant.batch_execute("select pg_advisory_lock(1)")?;
+    tenant.run(STUBS)?;
+    waiter.run(&format!("select {}", DEFINED[0]))?;
+    let pid = waiter.process()?;
+    tenant.run("select pg_advisory_lock(1)")?;
     let statement = format!("select pg_advisory_lock(1), {call}");
     let error = thread::scope(|scope| -> Result<_> {
-        let waiting = scope.spawn(|| sql::error(&mut waiter, &statement));
-        let is_waiting = format!(
-            "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-        );
-        sql::becomes_true(&mut server.connect("postgres")?, &is_waiting)?;
-        tenant.batch_execute(TRAPS)?;
-        tenant.batch_execute("select pg_advisory_unlock(1)")?;
-        waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+        let waiting = scope.spawn(|| waiter.error(&statement));
+        server.wait_for_lock(pid)?;
+        tenant.run(TRAPS)?;
+        tenant.run("select pg_advisory_unlock(1)")?;
+        waiting.ended()
     })?;
     ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
     Ok(())
@@ -316,7 +305,7 @@ const CALLED: [&str; 3] = [
     "call snowflake_ids.use_citus()",
 ];
 
-/// What they wait for, each as a trap.
+/// Objects that they wait for, each as a trap.
 const VIEWS: &str = "
     create function tenant.trap() returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
     drop extension snowflake_ids cascade;
@@ -325,23 +314,20 @@ const VIEWS: &str = "
     create view snowflake_ids.status as select 1 as datacenter_id where tenant.trap();
     create view snowflake_ids.registry_server as select 'r'::name as server, 0 as position where tenant.trap()";
 
-#[test]
-fn views_that_a_superuser_meets() -> Result<()> {
+fn views_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     for call in CALLED {
-        let (server, mut tenant) = server()?;
+        server.renew()?;
+        let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
-        let pid: i32 = sql::one(&mut superuser, "select pg_backend_pid()")?;
-        tenant.batch_execute(&format!("begin; {VIEWS}"))?;
+        let pid = superuser.process()?;
+        tenant.run(&format!("begin; {VIEWS}"))?;
         let error = thread::scope(|scope| -> Result<_> {
-            let waiting = scope.spawn(|| sql::error(&mut superuser, call));
-            let is_waiting = format!(
-                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
-            );
-            sql::becomes_true(&mut server.connect("postgres")?, &is_waiting)?;
-            tenant.batch_execute("commit")?;
-            waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+            let waiting = scope.spawn(|| superuser.error(call));
+            server.wait_for_lock(pid)?;
+            tenant.run("commit")?;
+            waiting.ended()
         })?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+        assert_eq!(error.code(), sql::NOT_IN_STATE, "{call}: {error:?}");
     }
     Ok(())
 }
@@ -367,30 +353,29 @@ const INDEXES: &str = "
     create index on tenant.orders (tenant.fold(1));
     create index on tenant.attached (tenant.fold(1))";
 
-#[test]
-fn an_index_that_a_superuser_meets() -> Result<()> {
+fn an_index_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     for call in FOLDED {
-        let (server, mut tenant) = server()?;
+        server.renew()?;
+        let mut tenant = tenant(server)?;
         let mut superuser = server.connect("postgres")?;
-        tenant.batch_execute(
+        tenant.run(
             "create table tenant.orders (id bigserial, tenant bigint, number bigint); create table tenant.attached (id bigserial)",
         )?;
-        superuser.batch_execute("select snowflake_ids.attach('tenant.attached', 'id')")?;
-        tenant.batch_execute(STUBS)?;
-        tenant.batch_execute(INDEXES)?;
-        let error = sql::error(&mut superuser, &format!("select {call}")).context(call)?;
+        superuser.run("select snowflake_ids.attach('tenant.attached', 'id')")?;
+        tenant.run(STUBS)?;
+        tenant.run(INDEXES)?;
+        let error = superuser.error(&format!("select {call}")).context(call)?;
         let message = "extension \"snowflake_ids\" does not exist any more";
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).context(call)?;
+        sql::explains(&error, sql::NOT_IN_STATE, message).context(call)?;
         let is_there = "select count(*) from pg_extension where extname = 'snowflake_ids'";
-        assert_eq!(sql::one::<i64>(&mut superuser, is_there)?, 1, "{call}");
+        assert_eq!(superuser.one::<i64>(is_there)?, 1, "{call}");
     }
     Ok(())
 }
 
-#[test]
-fn a_partition_key_that_a_superuser_meets() -> Result<()> {
-    let (server, mut tenant) = server()?;
-    tenant.batch_execute(
+fn a_partition_key_that_a_superuser_meets(server: &mut Server) -> Result<()> {
+    let mut tenant = tenant(server)?;
+    tenant.run(
         "create function tenant.key(bigint) returns bigint immutable language plpgsql as $$
          begin
              if session_user <> 'tenant' and (select rolsuper from pg_roles where rolname = current_user) then
@@ -401,7 +386,20 @@ fn a_partition_key_that_a_superuser_meets() -> Result<()> {
          create table tenant.parts (id bigint, number bigint) partition by list ((tenant.key(8) + id))",
     )?;
     let attach = "select snowflake_ids.series_attach('tenant.parts', 'number', 'gapless', 'id')";
-    let error = sql::error(&mut server.connect("postgres")?, attach)?;
     let message = "cannot attach table tenant.parts, which is partitioned by an expression";
-    sql::explains(&error, &SqlState::FEATURE_NOT_SUPPORTED, message)
+    server.connect("postgres")?.explained(attach, &SqlState::FEATURE_NOT_SUPPORTED, message).map(drop)
+}
+
+#[test]
+fn what_is_planted_never_runs() -> Result<()> {
+    Server::builder().cases(cases![
+        one_transaction_of_all,
+        tables_that_a_cursor_meets,
+        tables_that_a_loop_meets,
+        tables_that_their_owner_alters,
+        functions_that_a_waiting_call_meets,
+        views_that_a_superuser_meets,
+        an_index_that_a_superuser_meets,
+        a_partition_key_that_a_superuser_meets
+    ])
 }

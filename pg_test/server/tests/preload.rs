@@ -2,18 +2,16 @@
 
 use anyhow::Result;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Builder, Server, sql};
+use snowflake_ids_server_tests::{Builder, Server, cases, sql, sql::Session};
 
 fn without_preload() -> Builder {
-    Server::builder().small().without_preload().without("snowflake_ids.worker_id")
+    Server::builder().without_preload().without("snowflake_ids.worker_id")
 }
 
 /// An id of the default layout: tick 1000, datacenter 3, worker 7, sequence 9.
 const ID: i64 = 1000 << 22 | 3 << 17 | 7 << 12 | 9;
 
-#[test]
-fn ids_are_decoded_without_preload() -> Result<()> {
-    let server = without_preload().start()?;
+fn ids_are_decoded_without_preload(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     let row = client.query_one(
         "select snowflake_datacenter_id($1::bigint), snowflake_worker_id($1), snowflake_sequence($1),
@@ -22,21 +20,35 @@ fn ids_are_decoded_without_preload() -> Result<()> {
     )?;
     assert_eq!((row.get(0), row.get(1), row.get(2)), (3_i32, 7_i32, 9_i32));
     assert_eq!((row.get(3), row.get(4)), (true, true));
+    let read = "select snowflake_worker_id(id) || ' ' || snowflake_timestamp(id)
+                from (select '016f5e66-ebe8-7abc-822f-ffffffffffff'::uuid as id) s";
+    assert_eq!(client.one::<String>(read)?, "2 2020-01-01 00:00:01+00");
+    client.run("select snowflake_ids.generator_create('web', 'javascript')")?;
+    assert_eq!(client.one::<i32>("select snowflake_worker_id(512, 'web')")?, 1);
     Ok(())
 }
 
-#[test]
-fn generating_without_preload_says_what_to_do() -> Result<()> {
-    let server = without_preload().start()?;
+fn generating_without_preload_says_what_to_do(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    for call in
-        ["select snowflake_nextval()", "select snowflake_nextvals(2)", "select * from snowflake_ids.status"]
-    {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}");
+    client.run(
+        "select snowflake_ids.generator_create('web', 'javascript'), snowflake_ids.generator_create('own', '41/5/5/12')",
+    )?;
+    for call in [
+        "select snowflake_nextval()",
+        "select snowflake_nextvals(2)",
+        "select snowflake_nextval('web')",
+        "select snowflake_uuid()",
+        "select snowflake_uuid_text()",
+        "select * from snowflake_ids.status",
+    ] {
+        let error = client.fails(call, sql::NOT_IN_STATE)?;
+        let function = call.trim_start_matches("select ").trim_end_matches("()");
+        let names = error.detail().is_some_and(|detail| detail.starts_with(&format!("{function}() needs")));
+        assert!(names || !call.contains("uuid"), "{error:?}");
         assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
     }
-    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
+    let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
+    assert_eq!(client.one::<i64>(status)?, 2, "the session lives on");
     Ok(())
 }
 
@@ -50,7 +62,7 @@ fn creating_the_extension_without_preload_warns_of_it() -> Result<()> {
         !failed && said.contains("WARNING") && said.contains("HINT:  Add snowflake_ids to shared"),
         "{said}"
     );
-    let preloaded = Server::builder().small().start()?;
+    let preloaded = Server::builder().start()?;
     let said = preloaded
         .command("psql")
         .args(["-d", "postgres", "-Xc", "create extension snowflake_ids"])
@@ -59,34 +71,26 @@ fn creating_the_extension_without_preload_warns_of_it() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn nothing_is_attached_without_preload() -> Result<()> {
-    let server = without_preload().start()?;
+fn nothing_is_attached_without_preload(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute("create table t (id bigserial primary key, note text)")?;
-    let before: String = sql::one(
-        &mut client,
-        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass",
-    )?;
+    client.run("create table t (id bigserial primary key, note text)")?;
+    let before: String =
+        client.one("select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass")?;
     for call in ["attach('t', 'id')", "attach('t', 'id', kind => 'segment')"] {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{call}"))?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}");
+        let error = client.fails(&format!("select snowflake_ids.{call}"), sql::NOT_IN_STATE)?;
         assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
     }
-    let after: String = sql::one(
-        &mut client,
-        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass",
-    )?;
+    let after: String =
+        client.one("select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass")?;
     assert_eq!(before, after);
-    assert_eq!(sql::one::<i64>(&mut client, "insert into t (note) values ('a') returning id")?, 1);
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.segment")?, 0);
+    assert_eq!(client.one::<i64>("insert into t (note) values ('a') returning id")?, 1);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.segment")?, 0);
     Ok(())
 }
 
 #[test]
 fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
-    let server = without_preload().set("snowflake_ids.layout", "sonyflake").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = without_preload().set("snowflake_ids.layout", "sonyflake").with_session()?;
     // Sequence above the worker: 1000 ticks of 10 ms, sequence 9, worker 7.
     let row = client.query_one(
         "select snowflake_worker_id($1::bigint), snowflake_sequence($1),
@@ -99,12 +103,10 @@ fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
 
 #[test]
 fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
-    let server = without_preload().set("snowflake_ids.layout", "41/5/5/99").start()?;
-    let mut client = server.session()?;
-    let error = sql::error(&mut client, "select snowflake_worker_id(1)")?;
-    assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+    let (_server, mut client) = without_preload().set("snowflake_ids.layout", "41/5/5/99").with_session()?;
+    let error = client.fails("select snowflake_worker_id(1)", &SqlState::INVALID_PARAMETER_VALUE)?;
     assert!(error.message().contains("sequence"), "{error:?}");
-    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(4096, '41/5/5/12')")?, 1);
+    assert_eq!(client.one::<i32>("select snowflake_worker_id(4096, '41/5/5/12')")?, 1);
     Ok(())
 }
 
@@ -112,20 +114,20 @@ fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
 #[test]
 fn utility_statements_are_watched_beside_another_library() -> Result<()> {
     for libraries in ["pg_stat_statements, snowflake_ids", "snowflake_ids, pg_stat_statements"] {
-        let server = Server::builder().small().set("shared_preload_libraries", libraries).start()?;
-        let mut client = server.session()?;
-        client.batch_execute(
+        let (_server, mut client) =
+            Server::builder().set("shared_preload_libraries", libraries).with_session()?;
+        client.run(
             "create extension pg_stat_statements;
              create table plain (id bigint default snowflake_nextval(), note text)",
         )?;
-        client.batch_execute("begin; set local track_functions = 'all'")?;
-        client.batch_execute("copy plain (note) from program 'echo a'")?;
+        client.run("begin; set local track_functions = 'all'")?;
+        client.run("copy plain (note) from program 'echo a'")?;
         let twin =
             "select calls from pg_stat_xact_user_functions where funcname = 'snowflake_nextval_in_copy'";
-        assert_eq!(sql::one::<i64>(&mut client, twin)?, 1, "{libraries}");
-        client.batch_execute("commit")?;
+        assert_eq!(client.one::<i64>(twin)?, 1, "{libraries}");
+        client.run("commit")?;
         let copies = "select count(*) from pg_stat_statements where query like 'copy plain%'";
-        assert_eq!(sql::one::<i64>(&mut client, copies)?, 1, "{libraries}");
+        assert_eq!(client.one::<i64>(copies)?, 1, "{libraries}");
     }
     Ok(())
 }
@@ -134,9 +136,8 @@ fn utility_statements_are_watched_beside_another_library() -> Result<()> {
 /// out as it went in.
 #[test]
 fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
-    client.batch_execute(
+    let (_server, mut client) = Server::builder().with_session()?;
+    client.run(
         "create function says_all(number int) returns int immutable language plpgsql as $$
          begin
              raise sqlstate 'U0001' using message = 'm', detail = 'd', hint = 'h', schema = 's', table = 't', column = 'c',
@@ -144,12 +145,12 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
          end $$;
          create sequence numbers",
     )?;
-    // What is planned is read while no sequence is bound, and while one is.
+    // Plans are read while no sequence is bound, and while one is.
     for bound in [false, true] {
         if bound {
-            client.batch_execute("select snowflake_ids.bind_sequence('numbers')")?;
+            client.run("select snowflake_ids.bind_sequence('numbers')")?;
         }
-        let error = sql::error(&mut client, "select says_all(1)")?;
+        let error = client.error("select says_all(1)")?;
         assert_eq!(
             (
                 error.code().code(),
@@ -170,4 +171,13 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
         assert!(error.where_().is_some_and(|place| place.contains("says_all")), "{error:?}");
     }
     Ok(())
+}
+
+#[test]
+fn without_preload_ids_are_read() -> Result<()> {
+    without_preload().cases(cases![
+        ids_are_decoded_without_preload,
+        generating_without_preload_says_what_to_do,
+        nothing_is_attached_without_preload
+    ])
 }

@@ -1,20 +1,19 @@
-//! What others see of a long call while it is held up, and that it is seen no more when it has ended, however that is.
+//! A long call as others see it while it is held up, and that it is seen no more when it has ended, however that is.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread::{self, JoinHandle};
 
 /// Rows of the table that is read slowly.
 const ROWS: i64 = 3_000;
 
-/// A server with a table of ids that is read from a view, which stops at one of them for as long as the session holds a
-/// lock; and that session.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
+/// A session, and a table of ids that is read from a view, which stops at one of them for as long as the session holds a lock.
+fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension postgres_fdw;
          create server here foreign data wrapper postgres_fdw
              options (host '{}', port '{}', dbname 'postgres', fetch_size '1000');
@@ -33,8 +32,8 @@ fn server() -> Result<(Server, Client)> {
         all = ROWS,
         stop = ROWS - 500,
     ))?;
-    client.batch_execute("select pg_advisory_lock(1)")?;
-    Ok((server, client))
+    client.run("select pg_advisory_lock(1)")?;
+    Ok(client)
 }
 
 const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_findings => 1)";
@@ -42,16 +41,13 @@ const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_
 /// A statement in a session of its own, its process, and what comes of it.
 fn begin(server: &Server, statement: &str) -> Result<(i32, JoinHandle<Result<(), postgres::Error>>)> {
     let mut client = server.connect("postgres")?;
-    let pid = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid = client.process()?;
     let statement = statement.to_owned();
     Ok((pid, thread::spawn(move || client.batch_execute(&statement))))
 }
 
 fn seen(client: &mut Client, pid: i32, what: &str) -> Result<bool> {
-    sql::one(
-        client,
-        &format!("select exists (select from snowflake_ids.progress where pid = {pid} and {what})"),
-    )
+    client.one(&format!("select exists (select from snowflake_ids.progress where pid = {pid} and {what})"))
 }
 
 fn wait_for(client: &mut Client, pid: i32, what: &str) -> Result<()> {
@@ -59,13 +55,13 @@ fn wait_for(client: &mut Client, pid: i32, what: &str) -> Result<()> {
 }
 
 fn ensure_gone(client: &mut Client) -> Result<()> {
-    let calls: i64 = sql::one(client, "select count(*) from snowflake_ids.progress")?;
+    let calls: i64 = client.one("select count(*) from snowflake_ids.progress")?;
     ensure!(calls == 0, "{calls} calls are still shown");
     Ok(())
 }
 
 fn code(ended: JoinHandle<Result<(), postgres::Error>>) -> Result<SqlState> {
-    let error = ended.join().ok().context("the session panicked")?.err().context("no error")?;
+    let error = ended.ended().err().context("no error")?;
     Ok(error.code().cloned().unwrap_or(SqlState::ADMIN_SHUTDOWN))
 }
 
@@ -75,22 +71,20 @@ const HELD: &str =
     and tables_total is null and started_at <= clock_timestamp()
     and exists (select from pg_stat_activity where application_name = 'postgres_fdw' and wait_event = 'advisory')";
 
-#[test]
-fn an_audit_is_seen_until_its_end() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn an_audit_is_seen_until_its_end(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute("select pg_advisory_unlock(1)")?;
-    audit.join().ok().context("the session panicked")??;
+    client.run("select pg_advisory_unlock(1)")?;
+    audit.ended()?;
     ensure_gone(&mut client)
 }
 
-#[test]
-fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     assert_eq!(code(audit)?, SqlState::QUERY_CANCELED);
     ensure_gone(&mut client)?;
 
@@ -98,19 +92,19 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
     let caught = format!(
         "do $$ begin perform * from ({AUDIT}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
-    client.batch_execute("select pg_advisory_lock(2)")?;
-    let (pid, audit) = begin(&server, &caught)?;
+    client.run("select pg_advisory_lock(2)")?;
+    let (pid, audit) = begin(server, &caught)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
     ensure!(!audit.is_finished(), "its transaction goes on");
-    client.batch_execute("select pg_advisory_unlock(2)")?;
-    audit.join().ok().context("the session panicked")??;
+    client.run("select pg_advisory_unlock(2)")?;
+    audit.ended()?;
 
     // The table that is read fails.
-    let failing = begin(&server, &format!("set statement_timeout = 0; {AUDIT}"))?;
+    let failing = begin(server, &format!("set statement_timeout = 0; {AUDIT}"))?;
     wait_for(&mut client, failing.0, HELD)?;
-    client.batch_execute(
+    client.run(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postgres_fdw'",
     )?;
     let error = code(failing.1)?;
@@ -118,80 +112,76 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
     ensure_gone(&mut client)
 }
 
-#[test]
-fn an_audit_is_seen_no_more_when_its_process_has_ended() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn an_audit_is_seen_no_more_when_its_process_has_ended(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
-    client.batch_execute(&format!("select pg_terminate_backend({pid})"))?;
+    client.run(&format!("select pg_terminate_backend({pid})"))?;
     assert_eq!(code(audit)?, SqlState::ADMIN_SHUTDOWN);
     wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))
 }
 
-#[test]
-fn attach_is_seen_while_it_waits_and_no_more_after_an_error() -> Result<()> {
-    let (server, mut client) = server()?;
+fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let waiting = "command = 'attach' and phase = 'waiting for the table' and relid = 'orders'::regclass";
     let attach = "select snowflake_ids.attach('orders', 'id')";
     let mut holder = server.connect("postgres")?;
 
-    holder.batch_execute("begin; lock table orders in access share mode")?;
-    let (pid, attaching) = begin(&server, attach)?;
+    holder.run("begin; lock table orders in access share mode")?;
+    let (pid, attaching) = begin(server, attach)?;
     wait_for(&mut client, pid, waiting)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     assert_eq!(code(attaching)?, SqlState::QUERY_CANCELED);
     // The error is sent before the transaction ends.
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
 
     // In a subtransaction whose transaction goes on.
-    client.batch_execute("select pg_advisory_lock(2)")?;
+    client.run("select pg_advisory_lock(2)")?;
     let caught = format!(
         "do $$ begin perform * from ({attach}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
-    let (pid, attaching) = begin(&server, &caught)?;
+    let (pid, attaching) = begin(server, &caught)?;
     wait_for(&mut client, pid, waiting)?;
-    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    client.run(&format!("select pg_cancel_backend({pid})"))?;
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
     ensure!(!attaching.is_finished(), "its transaction goes on");
-    client.batch_execute("select pg_advisory_unlock(2)")?;
-    attaching.join().ok().context("the session panicked")??;
+    client.run("select pg_advisory_unlock(2)")?;
+    attaching.ended()?;
 
     // Once it has ended, its transaction may go on.
-    holder.batch_execute("commit")?;
-    holder.batch_execute(&format!("begin; {attach}"))?;
+    holder.run("commit")?;
+    holder.run(&format!("begin; {attach}"))?;
     ensure_gone(&mut client)?;
-    holder.batch_execute("rollback; begin")?;
-    holder.batch_execute(&format!("{attach}; select snowflake_ids.detach('orders', 'id')"))?;
+    holder.run("rollback; begin")?;
+    holder.run(&format!("{attach}; select snowflake_ids.detach('orders', 'id')"))?;
     ensure_gone(&mut client)?;
-    Ok(holder.batch_execute("commit")?)
+    holder.run("commit")
 }
 
-#[test]
-fn attach_tells_how_many_partitions_it_has_searched() -> Result<()> {
-    let (server, mut client) = server()?;
+fn attach_tells_how_many_partitions_it_has_searched(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     // The last of three tables is read elsewhere, from its highest id on, where it is held up.
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create view slow_end as
              select id from slow_rows where id <> {ROWS} or pg_advisory_xact_lock_shared(1) is not null;
          create foreign table parted_3 partition of parted for values from (20) to (1000000)
              server here options (table_name 'slow_end')"
     ))?;
-    let (pid, attaching) = begin(&server, "select snowflake_ids.attach('parted', 'id', 'segment', 'p')")?;
+    let (pid, attaching) = begin(server, "select snowflake_ids.attach('parted', 'id', 'segment', 'p')")?;
     wait_for(
         &mut client,
         pid,
         "command = 'attach' and phase = 'searching for the highest id' and relid = 'parted'::regclass
              and tables_done = 3 and tables_total = 4",
     )?;
-    client.batch_execute("select pg_advisory_unlock(1)")?;
-    attaching.join().ok().context("the session panicked")??;
+    client.run("select pg_advisory_unlock(1)")?;
+    attaching.ended()?;
     ensure_gone(&mut client)
 }
 
-#[test]
-fn of_a_call_of_another_role_it_is_told_only_that_there_is_one() -> Result<()> {
-    let (server, mut client) = server()?;
-    let (pid, audit) = begin(&server, AUDIT)?;
+fn of_a_call_of_another_role_it_is_told_only_that_there_is_one(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let (pid, audit) = begin(server, AUDIT)?;
     wait_for(&mut client, pid, HELD)?;
     let as_role = |role: &str| -> Result<Client> {
         let mut config = server.config("postgres");
@@ -202,7 +192,19 @@ fn of_a_call_of_another_role_it_is_told_only_that_there_is_one() -> Result<()> {
         and tables_done is null and tables_total is null and started_at is null and datname = 'postgres'";
     ensure!(seen(&mut as_role("clerk")?, pid, hidden)?, "what another role does is shown");
     ensure!(seen(&mut as_role("reader")?, pid, HELD)?, "a member of pg_read_all_stats sees nothing");
-    client.batch_execute("select pg_advisory_unlock(1)")?;
-    audit.join().ok().context("the session panicked")??;
+    client.run("select pg_advisory_unlock(1)")?;
+    audit.ended()?;
     Ok(())
+}
+
+#[test]
+fn calls_are_seen_until_they_end() -> Result<()> {
+    Server::builder().cases(cases![
+        an_audit_is_seen_until_its_end,
+        an_audit_is_seen_no_more_after_a_cancel_or_an_error,
+        an_audit_is_seen_no_more_when_its_process_has_ended,
+        attach_is_seen_while_it_waits_and_no_more_after_an_error,
+        attach_tells_how_many_partitions_it_has_searched,
+        of_a_call_of_another_role_it_is_told_only_that_there_is_one
+    ])
 }

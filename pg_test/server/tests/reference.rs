@@ -3,7 +3,8 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Row};
-use snowflake_ids_server_tests::Server;
+use snowflake_ids_server_tests::sql::Session;
+use snowflake_ids_server_tests::{Server, cases};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -11,17 +12,16 @@ use std::path::Path;
 /// The parts of the administration, each a role here that has this part alone.
 const PARTS: [&str; 5] = ["tags", "generators", "series", "registry", "state"];
 
-/// A server with the extension and the roles of [`PARTS`].
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("timezone", "UTC").start()?;
+/// A session, with the extension and the roles of [`PARTS`].
+fn session(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create extension if not exists snowflake_ids")?;
+    client.run("create extension if not exists snowflake_ids")?;
     for part in PARTS {
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create role {part}; select snowflake_ids.administration_grant('{part}', '{part}')"
         ))?;
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 /// A cell of a table: a line, in which no mark of the table stands.
@@ -65,7 +65,7 @@ fn compare(name: &str, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the extension has in the schemas that users call.
+/// The extension's functions in the schemas that users call.
 const MEMBERS: &str =
     "pg_depend as d join pg_extension as e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
     and d.deptype = 'e' and e.extname = 'snowflake_ids'";
@@ -94,9 +94,8 @@ fn functions(schema: &str) -> String {
     )
 }
 
-#[test]
-fn functions_are_listed() -> Result<()> {
-    let (_server, mut client) = server()?;
+fn functions_are_listed(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let head = ["function", "gives", "what it does", "volatility", "parallel", "EXECUTE is granted to"];
     let mut page = String::from(
         "# Functions
@@ -118,9 +117,8 @@ They are in the schema `pg_catalog`, and found without a schema.
     compare("functions.md", &page)
 }
 
-#[test]
-fn settings_are_listed() -> Result<()> {
-    let (_server, mut client) = server()?;
+fn settings_are_listed(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut page = String::from(
         "# Settings
 
@@ -150,9 +148,8 @@ All settings, as `pg_settings` has them. [Settings](../settings.md) says what ea
     compare("settings.md", &page)
 }
 
-#[test]
-fn views_are_listed() -> Result<()> {
-    let (_server, mut client) = server()?;
+fn views_are_listed(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut page = String::from(
         "# Views and tables
 
@@ -188,9 +185,8 @@ them. Tables are written to by functions; which you may write to as well is in [
     compare("views.md", &page)
 }
 
-#[test]
-fn what_users_meet_has_a_comment() -> Result<()> {
-    let (_server, mut client) = server()?;
+fn what_users_meet_has_a_comment(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let without: Vec<String> = client
         .query(
             &format!(
@@ -213,4 +209,14 @@ fn what_users_meet_has_a_comment() -> Result<()> {
         without.join("\n")
     );
     Ok(())
+}
+
+#[test]
+fn the_reference_lists_what_is_there() -> Result<()> {
+    Server::builder().set("timezone", "UTC").cases(cases![
+        functions_are_listed,
+        settings_are_listed,
+        views_are_listed,
+        what_users_meet_has_a_comment
+    ])
 }

@@ -1,4 +1,4 @@
-//! What happens to a tag at the registry while nodes use it: its own sessions, changes, rollbacks, its end.
+//! Events of a tag at the registry while nodes use it: its own sessions, changes, rollbacks, its end.
 
 use anyhow::Result;
 use postgres::Client;
@@ -8,22 +8,18 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::segments::{next, take};
-use snowflake_ids_server_tests::{Shutdown, full, ids, sql};
+use snowflake_ids_server_tests::{Shutdown, cases, full, ids, sql, sql::Session};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A registry with a tag, a node, and a session on each.
-fn pair(definition: &str) -> Result<(Cluster, Client, Client)> {
-    let cluster = Cluster::start(1)?;
+/// Makes a tag, and opens a session on the registry and one on a node.
+fn pair(cluster: &Cluster, definition: &str) -> Result<(Client, Client)> {
     cluster.create("t", definition)?;
-    let (registry, node) = (cluster.registry.connect("postgres")?, cluster.session()?);
-    Ok((cluster, registry, node))
+    Ok((cluster.registry.connect("postgres")?, cluster.session()?))
 }
 
 /// All sessions take ids of one tag while an operator turns all its knobs.
-#[test]
-fn changes_under_load_repeat_nothing() -> Result<()> {
-    let cluster = Cluster::start(2)?;
+fn changes_under_load_repeat_nothing(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 1000")?;
     let mut operator = cluster.registry.connect("postgres")?;
     let mut loads = vec![cluster.registry.load_of_tag("t", 1)?];
@@ -41,7 +37,7 @@ fn changes_under_load_repeat_nothing() -> Result<()> {
         ] {
             Load::all_go_on(&loads)?;
             sleep(Duration::from_millis(round * 7 % 20));
-            operator.batch_execute(&format!("select snowflake_ids.{change}"))?;
+            operator.run(&format!("select snowflake_ids.{change}"))?;
         }
     }
     Load::all_go_on(&loads)?;
@@ -51,58 +47,54 @@ fn changes_under_load_repeat_nothing() -> Result<()> {
 }
 
 /// A transaction at the registry serves itself above what is reserved; the row knows of that at the commit only.
-#[test]
-fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again() -> Result<()> {
-    let (_cluster, mut registry, mut node) = pair("step => 10, max_step => 10")?;
+fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
     for end in ["rollback", "commit"] {
-        registry.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+        registry.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
         taken.extend(take(&mut registry, "t", 45)?);
-        registry.batch_execute(end)?;
+        registry.run(end)?;
         taken.extend(take(&mut node, "t", 105)?);
     }
     ids::unique(taken)
 }
 
 /// A row that is locked there is trouble for its tag alone, and ends with the lock.
-#[test]
-fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag() -> Result<()> {
-    let (cluster, mut registry, mut node) = pair("step => 10, max_step => 10")?;
+fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     cluster.create("other", "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
-    registry.batch_execute("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
+    registry.run("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
     wait_at_most(&mut node, Duration::from_secs(2))?;
     taken.extend(refused_with(&mut node, "t", &["has the row of a segment tag locked"])?.0);
     wait_as_long_as_it_takes(&mut node)?;
     ids::dense(take(&mut node, "other", 200)?)?;
-    registry.batch_execute("rollback")?;
+    registry.run("rollback")?;
     taken.extend(take(&mut node, "t", 50)?);
     ids::growing(&taken)
 }
 
-#[test]
-fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such() -> Result<()> {
-    let (cluster, mut registry, mut node) = pair("step => 10, max_step => 10, max_value => 25")?;
+fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10, max_value => 25")?;
     let (taken, error) = exhaust(&mut node, "t")?;
     assert_eq!(taken, (1..=25).collect::<Vec<i64>>());
     assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
-    registry.batch_execute("select snowflake_ids.segment_alter('t', max_value => 1000)")?;
+    registry.run("select snowflake_ids.segment_alter('t', max_value => 1000)")?;
     assert_eq!(next(&mut node, "t")?, 26);
 
     cluster.create("u", "step => 10, max_step => 10")?;
     next(&mut node, "u")?;
-    registry.batch_execute("select snowflake_ids.segment_drop('u')")?;
+    registry.run("select snowflake_ids.segment_drop('u')")?;
     let (_, error) = exhaust(&mut node, "u")?;
     assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
     assert_eq!(next(&mut node, "t")?, 27);
     Ok(())
 }
 
-/// What the role, the database and the server say does not weaken a reservation, nor keep nodes from their ids.
-#[test]
-fn settings_of_the_registry_do_not_matter() -> Result<()> {
-    let (mut cluster, mut registry, _) = pair("step => 10, max_step => 10")?;
-    registry.batch_execute(
+/// Settings of the role, the database and the server neither weaken a reservation nor keep nodes from their ids.
+fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, _) = pair(cluster, "step => 10, max_step => 10")?;
+    registry.run(
         "create schema evil; create function evil.clock_timestamp() returns timestamptz language sql as
              $$ select timestamptz '1999-01-01' $$;
          alter role shard set synchronous_commit = off;
@@ -119,8 +111,7 @@ fn settings_of_the_registry_do_not_matter() -> Result<()> {
     for round in 0..if full() { 40 } else { 4 } {
         load.goes_on()?;
         sleep(Duration::from_millis(round * 37 % 150));
-        cluster.registry.kill9()?;
-        cluster.registry.start_again()?;
+        cluster.registry.crash()?;
     }
     load.goes_on()?;
     let taken = load.end();
@@ -128,17 +119,15 @@ fn settings_of_the_registry_do_not_matter() -> Result<()> {
     taken.unique()
 }
 
-/// Whatever letters a tag has and however the node's database writes them.
-#[test]
-fn a_tag_is_the_same_in_every_encoding() -> Result<()> {
-    let cluster = Cluster::start(1)?;
+/// A tag may have any letters, and the node's database any encoding.
+fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     let tags = ["Größe \"1\" \\ '' {}", &"é".repeat(64), "x\ty"];
     let node = &cluster.nodes[0];
     let mut client = node.connect("postgres")?;
-    client.batch_execute("create database latin encoding 'LATIN1' template template0")?;
+    client.run("create database latin encoding 'LATIN1' template template0")?;
     let mut latin = node.connect("latin")?;
     let options = "options (host '127.0.0.1', port '{port}', dbname 'postgres')";
-    latin.batch_execute(&format!(
+    latin.run(&format!(
         "create extension snowflake_ids; create extension postgres_fdw;
          create server central foreign data wrapper postgres_fdw {};
          create user mapping for postgres server central options (user 'shard', password 'sesame');
@@ -156,63 +145,80 @@ fn a_tag_is_the_same_in_every_encoding() -> Result<()> {
 }
 
 /// The way out for a node whose registry is gone for good.
-#[test]
-fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave() -> Result<()> {
-    let (mut cluster, _, mut node) = pair("step => 10, max_step => 10")?;
+fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut Cluster) -> Result<()> {
+    let (_, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 25)?;
-    node.batch_execute("drop server central cascade")?;
+    node.run("drop server central cascade")?;
     wait_at_most(&mut node, Duration::from_secs(1))?;
     taken.extend(refused_with(&mut node, "t", &[NAME])?.0);
     cluster.registry.stop(Shutdown::Fast)?;
-    node.batch_execute("select snowflake_ids.use_local_registry()")?;
+    node.run("select snowflake_ids.use_local_registry()")?;
     wait_as_long_as_it_takes(&mut node)?;
     taken.extend(take(&mut node, "t", 50)?);
+    cluster.registry.start_again()?;
     ids::growing(&taken)
 }
 
 /// A node may be no registry of others, least of all of its own.
-#[test]
-fn a_node_is_no_registry() -> Result<()> {
-    let (cluster, mut registry, _) = pair("")?;
+fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
+    let (mut registry, _) = pair(cluster, "")?;
     cluster.nodes[0].serve_nodes()?;
     drop(cluster.registry.introduce("node", &[cluster.nodes[0].port()])?);
-    let error = sql::error(&mut registry, "select snowflake_ids.use_registry('node')")?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = registry.fails("select snowflake_ids.use_registry('node')", sql::NOT_IN_STATE)?;
     assert!(error.message().contains("node") || error.detail().is_some_and(|detail| detail.contains("node")));
     assert_eq!(next(&mut registry, "t")?, 1);
     Ok(())
 }
 
 /// A session changes which registries the node uses, and has not committed it: what the registry gave could not be noted.
-#[test]
-fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Result<()> {
-    let (cluster, mut registry, mut client) = pair("step => 10, max_step => 10")?;
+fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let (mut registry, mut client) = pair(cluster, "step => 10, max_step => 10")?;
     next(&mut client, "t")?;
     let max_id = "select max_id from snowflake_ids.segment where tag = 't'";
-    let before: i64 = sql::one(&mut registry, max_id)?;
+    let before: i64 = registry.one(max_id)?;
     let mut changer = cluster.nodes[0].connect("postgres")?;
-    changer.batch_execute(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
+    changer.run(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
+    client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
     let (taken, _) = refused_with(&mut client, "t", &["what it gives cannot be noted here"])?;
     assert!(taken.is_empty(), "ids go on although none can be noted");
-    let lost = sql::one::<i64>(&mut registry, max_id)? - before;
+    let lost = registry.one::<i64>(max_id)? - before;
     assert!(lost <= 20, "{lost} ids");
-    changer.batch_execute("rollback")?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    changer.run("rollback")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     // The same where one row alone is locked, which is seen only when there is an answer: no more than some, once a second.
-    // What was reserved before the lock is thrown away, or used up: a worker may be at it.
-    changer.batch_execute("begin; select 1 from snowflake_ids.received for update")?;
-    client.batch_execute("select snowflake_ids.segment_discard('t')")?;
-    let (before, began) = (sql::one::<i64>(&mut registry, max_id)?, Instant::now());
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
-    let refused = |_| sql::error(&mut client, "select segment_nextval('t')").is_ok();
+    // Ids reserved before the lock are thrown away, or used up: a worker may be at it.
+    changer.run("begin; select 1 from snowflake_ids.received for update")?;
+    client.run("select snowflake_ids.segment_discard('t')")?;
+    let (before, began) = (registry.one::<i64>(max_id)?, Instant::now());
+    client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
+    let refused = |_| client.error("select segment_nextval('t')").is_ok();
     assert!((0..100).any(refused), "ids go on although none can be noted");
-    let lost = sql::one::<i64>(&mut registry, max_id)? - before;
+    let lost = registry.one::<i64>(max_id)? - before;
     let most = 40 + 10 * i64::try_from(began.elapsed().as_secs())?;
     assert!(lost <= most, "{lost} ids of {most}");
-    changer.batch_execute("rollback")?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    changer.run("rollback")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     Ok(())
+}
+
+#[test]
+fn a_tag_changes_at_its_registry() -> Result<()> {
+    Cluster::cases(
+        2,
+        cases![
+            changes_under_load_repeat_nothing,
+            ids_of_a_transaction_that_was_rolled_back_do_not_come_again,
+            a_row_that_is_locked_at_the_registry_holds_up_no_other_tag,
+            a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such,
+            settings_of_the_registry_do_not_matter,
+            a_tag_is_the_same_in_every_encoding,
+            a_node_whose_foreign_server_was_dropped_says_so_and_can_leave,
+            a_node_is_no_registry,
+            while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry
+        ],
+    )
 }

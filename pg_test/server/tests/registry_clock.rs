@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
     Cluster, JOIN, NAME, node, refused_with, said, wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{next, settled, take};
 use snowflake_ids_server_tests::snowflakes::{self, NEAR, now, refused, seconds, status, time};
-use snowflake_ids_server_tests::{Builder, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Builder, Shutdown, ids, sql, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -23,13 +22,12 @@ fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
     let mut client = node.introduce(NAME, &[registry.port()])?;
     for clock in ["+1h", "-1h", "-20"] {
         node.set_clock(clock)?;
-        let error = sql::error(&mut client, JOIN)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{clock}: {error:?}");
+        let error = client.fails(JOIN, sql::NOT_IN_STATE)?;
         let said = said(&error);
         assert!(said.contains(NAME) && said.contains("snowflake_ids.max_clock_skew"), "{clock}: {said}");
     }
     node.set_clock("-2")?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     wait_for_id(&mut client).map(drop)
 }
 
@@ -46,7 +44,7 @@ fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
         node.restart()?;
         let mut client = node.connect("postgres")?;
         let error = refused(&mut client)?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+        sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
         let said = said(&error);
         assert!(said.contains("clock") && said.contains("snowflake_ids.max_clock_skew"), "{said}");
         assert!(said.contains(NAME), "{said}");
@@ -59,7 +57,7 @@ fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
     Ok(())
 }
 
-/// How far the next id is from the true time, in seconds.
+/// The difference between the next id and the true time, in seconds.
 fn off(client: &mut Client, taken: &mut Vec<i64>) -> Result<f64> {
     let id = snowflakes::next(client)?;
     taken.push(id);
@@ -100,13 +98,11 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     let worker = status::<i32>(&mut client, "worker_id")?;
     cluster.nodes[0].set_clock("+50h")?;
     let accept = "select snowflake_ids.clock_accept()";
-    let error = sql::error(&mut client, accept)?;
     let differ = "the clocks of this server and its registry differ by 2.083 days";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, differ)?;
+    client.explained(accept, sql::NOT_IN_STATE, differ)?;
     cluster.registry.stop(Shutdown::Immediate)?;
-    let error = sql::error(&mut client, accept)?;
     let silent = "the clock is not followed, as registry \"central\", which leases this server's worker id, does not answer";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, silent)?;
+    let error = client.explained(accept, sql::NOT_IN_STATE, silent)?;
     assert!(said(&error).contains(NAME), "{error:?}");
     // Nothing was changed by what was refused.
     let off_now = off(&mut client, &mut taken)?;
@@ -128,7 +124,7 @@ fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
     wait_for_id(&mut client)?;
     cluster.registry.set_clock("-10d")?;
     cluster.nodes[0].set_clock("+3h")?;
-    let error = sql::error(&mut client, "select snowflake_ids.clock_accept()")?;
+    let error = client.error("select snowflake_ids.clock_accept()")?;
     let said = said(&error);
     assert!(said.contains("the clocks of this server and its registry differ by 10"), "{said}");
     snowflakes::next(&mut client).map(drop)
@@ -169,7 +165,7 @@ fn over_midnight(ahead: f64) -> Result<()> {
     let mut client = cluster.session()?;
     let mut labels: Vec<String> = Vec::new();
     wait::until_true("fifty numbers of another day", || {
-        labels.push(sql::one(&mut client, "select segment_nextval_text('t')")?);
+        labels.push(client.one("select segment_nextval_text('t')")?);
         Ok(labels.iter().filter(|label| label[..8] != labels[0][..8]).count() >= 50)
     })?;
     let days = labels.iter().map(|label| &label[..8]).collect::<BTreeSet<_>>();
@@ -197,13 +193,13 @@ fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {
     let mut taken = take(&mut client, "t", 1)?;
     settled(&mut client, "t")?;
     let row = "select (period, max_id, version)::text from snowflake_ids.segment where tag = 't'";
-    let before: String = sql::one(&mut there, row)?;
+    let before: String = there.one(row)?;
     cluster.registry.set_clock("+9d")?;
     wait_at_most(&mut client, Duration::from_millis(1500))?;
     let (more, refused) = refused_with(&mut client, "t", &["the clock of this server shows"])?;
     assert!(refused.hint().is_some_and(|hint| hint.contains("segment_set('t', id, true)")), "{refused:?}");
     let mut there = cluster.registry.connect("postgres")?;
-    assert_eq!(sql::one::<String>(&mut there, row)?, before);
+    assert_eq!(there.one::<String>(row)?, before);
     taken.extend(more);
     cluster.registry.set_clock("+0")?;
     wait_as_long_as_it_takes(&mut client)?;

@@ -6,10 +6,10 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
 const JOIN: &str = "select snowflake_ids.use_registry('citus_coordinator')";
-/// Where nothing listens.
+/// A port on which nothing listens.
 const NOWHERE: u16 = 1;
 
 /// The tables of Citus on a server of this group, before it has the extension.
@@ -19,7 +19,7 @@ fn worker(server: &Server, group: i32, coordinator: u16) -> Result<Client> {
 
 fn worker_in(server: &Server, database: &str, group: i32, coordinator: u16) -> Result<Client> {
     let mut client = server.connect(database)?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "set allow_system_table_mods = on;
          create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
          insert into pg_catalog.pg_dist_local_group values ({group});
@@ -39,19 +39,19 @@ fn move_coordinator(client: &mut Client, port: u16) -> Result<()> {
 }
 
 fn registries(client: &mut Client) -> Result<Vec<String>> {
-    sql::column(client, "select server::text from snowflake_ids.registry_server")
+    client.column("select server::text from snowflake_ids.registry_server")
 }
 
 #[test]
 fn a_worker_joins_when_the_extension_is_created_there() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);
-    coordinator.session()?.batch_execute("select snowflake_ids.segment_create('numbers')")?;
+    coordinator.session()?.run("select snowflake_ids.segment_create('numbers')")?;
     let mut client = worker(&node, 1, coordinator.port())?;
-    client.batch_execute("create extension snowflake_ids")?;
+    client.run("create extension snowflake_ids")?;
     ensure!(registries(&mut client)? == ["citus_coordinator"]);
     wait_for_id(&mut client)?;
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('numbers')")? == 1);
-    ensure!(sql::one::<i64>(&mut coordinator.session()?, "select segment_nextval('numbers')")? > 1);
+    ensure!(client.one::<i64>("select segment_nextval('numbers')")? == 1);
+    ensure!(coordinator.session()?.one::<i64>("select segment_nextval('numbers')")? > 1);
     Ok(())
 }
 
@@ -63,20 +63,19 @@ fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
     coordinator.session()?;
     let mut client = worker(&node, 1, coordinator.port())?;
     for end in ["rollback prepared 'node'", "commit prepared 'node'"] {
-        client.batch_execute("begin; create extension snowflake_ids")?;
-        client.batch_execute("prepare transaction 'node'")?;
-        node.connect("postgres")?.batch_execute(end)?;
+        client.run("begin; create extension snowflake_ids")?;
+        client.run("prepare transaction 'node'")?;
+        node.connect("postgres")?.run(end)?;
     }
     ensure!(registries(&mut client)? == ["citus_coordinator"]);
     wait_for_id(&mut client)?;
     // Any other transaction that changes the registry is not prepared.
-    client.batch_execute(&format!("begin; {JOIN}"))?;
-    let error = sql::error(&mut client, "prepare transaction 'node'")?;
-    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    client.run(&format!("begin; {JOIN}"))?;
+    client.fails("prepare transaction 'node'", &SqlState::FEATURE_NOT_SUPPORTED)?;
     Ok(())
 }
 
-/// What is prepared is committed by a session that does not move the worker id.
+/// The session that commits a prepared transaction does not move the worker id.
 #[test]
 fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() -> Result<()> {
     let (coordinator, node) =
@@ -86,15 +85,14 @@ fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() ->
     wait_for_id(&mut node.session()?)?;
     node.create_database("app")?;
     let mut client = worker_in(&node, "app", 1, coordinator.port())?;
-    client.batch_execute("drop extension snowflake_ids")?;
-    client.batch_execute("begin; create extension snowflake_ids")?;
-    client.batch_execute("prepare transaction 'node'")?;
-    client.batch_execute("commit prepared 'node'")?;
+    client.run("drop extension snowflake_ids")?;
+    client.run("begin; create extension snowflake_ids")?;
+    client.run("prepare transaction 'node'")?;
+    client.run("commit prepared 'node'")?;
     ensure!(!registries(&mut client)?.is_empty(), "it has not joined");
     wait_for_id(&mut client)?;
     let mut registry = coordinator.connect("app")?;
-    let leased =
-        || Ok(sql::one::<i64>(&mut registry, "select count(*) from snowflake_ids.worker_lease")? == 2);
+    let leased = || Ok(registry.one::<i64>("select count(*) from snowflake_ids.worker_lease")? == 2);
     wait::until_true("worker ids of both from the registry", leased)
 }
 
@@ -103,11 +101,11 @@ fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() ->
 fn a_worker_that_cannot_join_has_the_extension_and_gives_no_ids() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);
     let mut client = worker(&node, 1, coordinator.port())?;
-    client.batch_execute("create extension snowflake_ids")?;
-    let error = sql::error(&mut client, "select snowflake_nextval()")?;
+    client.run("create extension snowflake_ids")?;
+    let error = client.error("select snowflake_nextval()")?;
     ensure!(error.hint().is_some_and(|hint| hint.contains("use_citus")), "{error:?}");
     coordinator.session()?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     wait_for_id(&mut client)?;
     Ok(())
 }
@@ -116,24 +114,24 @@ fn a_worker_that_cannot_join_has_the_extension_and_gives_no_ids() -> Result<()> 
 fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);
     let mut registry = coordinator.session()?;
-    registry.batch_execute("select snowflake_ids.segment_create(t) from unnest(array['one', 'two']) as t")?;
+    registry.run("select snowflake_ids.segment_create(t) from unnest(array['one', 'two']) as t")?;
     let mut client = worker(&node, 1, coordinator.port())?;
-    client.batch_execute("create extension snowflake_ids")?;
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('one')")? == 1);
+    client.run("create extension snowflake_ids")?;
+    ensure!(client.one::<i64>("select segment_nextval('one')")? == 1);
     // Rows that are not it.
-    client.batch_execute(&format!(
+    client.run(&format!(
         "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false, 'primary'),
              (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE}, true, 'primary')"
     ))?;
-    client.batch_execute(JOIN)?;
-    client.batch_execute("delete from pg_catalog.pg_dist_node where nodeport = 1")?;
+    client.run(JOIN)?;
+    client.run("delete from pg_catalog.pg_dist_node where nodeport = 1")?;
     move_coordinator(&mut client, NOWHERE)?;
-    ensure!(sql::error(&mut client, JOIN)?.message().contains("cannot be reached"));
+    ensure!(client.error(JOIN)?.message().contains("cannot be reached"));
     move_coordinator(&mut client, coordinator.port())?;
-    client.batch_execute(JOIN)?;
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('two')")? == 1);
-    client.batch_execute("delete from pg_catalog.pg_dist_node")?;
-    let error = sql::error(&mut client, JOIN)?;
+    client.run(JOIN)?;
+    ensure!(client.one::<i64>("select segment_nextval('two')")? == 1);
+    client.run("delete from pg_catalog.pg_dist_node")?;
+    let error = client.error(JOIN)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains("citus_set_coordinator_host")), "{error:?}");
     Ok(())
 }
@@ -143,32 +141,32 @@ fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
 fn a_worker_connects_as_citus_does() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);
     let mut registry = coordinator.session()?;
-    registry.batch_execute("alter role postgres password 'of the owner'")?;
+    registry.run("alter role postgres password 'of the owner'")?;
     coordinator.rule("host all postgres 127.0.0.1/32 scram-sha-256")?;
     let mut client = worker(&node, 1, coordinator.port())?;
-    client.batch_execute("create extension snowflake_ids; create extension postgres_fdw")?;
-    client.batch_execute(&format!(
+    client.run("create extension snowflake_ids; create extension postgres_fdw")?;
+    client.run(&format!(
         "create server citus_coordinator foreign data wrapper postgres_fdw
              options (host '127.0.0.1', port '{}', dbname 'postgres');
          create user mapping for postgres server citus_coordinator
              options (user 'postgres', password 'of the owner')",
         coordinator.port()
     ))?;
-    ensure!(sql::error(&mut client, JOIN)?.message().contains("cannot be reached"));
-    client.batch_execute(
+    ensure!(client.error(JOIN)?.message().contains("cannot be reached"));
+    client.run(
         "set allow_system_table_mods = on;
          create table pg_catalog.pg_dist_authinfo (nodeid integer, rolename name, authinfo text);
          reset allow_system_table_mods;
          insert into pg_catalog.pg_dist_authinfo values (0, 'postgres', 'password=''of all nodes'''),
              (1, 'postgres', 'password=''of the owner'''), (2, 'postgres', 'password=''of another node''')",
     )?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     wait_for_id(&mut client)?;
-    // What is said of all connections counts, too, and what is said of the role goes before it.
-    client.batch_execute("set citus.node_conninfo = 'password=none sslmode=nonsense'")?;
-    let error = sql::error(&mut client, JOIN)?;
+    // Options of all connections count, too, after those of the role.
+    client.run("set citus.node_conninfo = 'password=none sslmode=nonsense'")?;
+    let error = client.error(JOIN)?;
     ensure!(error.message().contains("sslmode"), "{error:?}");
-    client.batch_execute("set citus.node_conninfo = 'password=none sslmode=prefer'")?;
-    client.batch_execute(JOIN)?;
+    client.run("set citus.node_conninfo = 'password=none sslmode=prefer'")?;
+    client.run(JOIN)?;
     Ok(())
 }

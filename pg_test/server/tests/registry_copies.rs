@@ -8,13 +8,12 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
 
-/// A registry and a node with ids of both kinds in use.
-fn node() -> Result<(Cluster, Taken)> {
-    let cluster = Cluster::start(1)?;
+/// Has a node take ids of both kinds: those of a tag.
+fn take_some(cluster: &Cluster) -> Result<Taken> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
-    Ok((cluster, Taken::own(take(&mut client, "t", 35)?)))
+    Ok(Taken::own(take(&mut client, "t", 35)?))
 }
 
 /// Ids of both kinds, of all of them at once.
@@ -38,7 +37,8 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
 /// Both have the note of what was left over, and the same ids received.
 #[test]
 fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
-    let (mut cluster, taken) = node()?;
+    let mut cluster = Cluster::start(1)?;
+    let taken = take_some(&cluster)?;
     settled(&mut cluster.session()?, "t")?;
     let node = &mut cluster.nodes[0];
     node.stop(Shutdown::Fast)?;
@@ -50,7 +50,8 @@ fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
 
 #[test]
 fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
-    let (cluster, taken) = node()?;
+    let cluster = Cluster::start(1)?;
+    let taken = take_some(&cluster)?;
     let mut copy = cluster.nodes[0].base_backup()?;
     copy.start_again()?;
     share_no_id(&[&cluster.nodes[0], &copy], taken)
@@ -59,7 +60,8 @@ fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
 /// Both sides of a split brain, under load.
 #[test]
 fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
-    let (cluster, taken) = node()?;
+    let cluster = Cluster::start(1)?;
+    let taken = take_some(&cluster)?;
     let standby = cluster.nodes[0].standby()?;
     let load = cluster.nodes[0].load_of_tag("t", 1)?;
     standby.promote()?;
@@ -72,7 +74,8 @@ fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
 /// The former primary is gone, with what it had received and its standby does not know of.
 #[test]
 fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
-    let (mut cluster, mut taken) = node()?;
+    let mut cluster = Cluster::start(1)?;
+    let mut taken = take_some(&cluster)?;
     let standby = cluster.nodes[0].standby()?;
     standby.catch_up(&cluster.nodes[0])?;
     standby.cut_off()?;
@@ -91,7 +94,8 @@ fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
 /// A database made from a node's as a template is a node, too.
 #[test]
 fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
-    let (cluster, mut taken) = node()?;
+    let cluster = Cluster::start(1)?;
+    let mut taken = take_some(&cluster)?;
     let node = &cluster.nodes[0];
     node.create_database("other")?;
     let mut other = node.connect("other")?;

@@ -2,17 +2,16 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, PASSWORD, ROLE};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
 
 /// A second database of this server, which knows a database of another one as its registry.
 fn second(server: &Server, registry: &Server, database: &str) -> Result<Client> {
     server.create_database("second")?;
     let mut client = server.connect("second")?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension postgres_fdw;
          create server {NAME} foreign data wrapper postgres_fdw
              options (host '127.0.0.1', port '{}', dbname '{database}');
@@ -44,16 +43,15 @@ fn a_second_database_does_not_move_a_node_to_another_registry() -> Result<()> {
     }
     let workers = [worker_of(&nodes[0])?, worker_of(&nodes[1])?];
     let mut database = second(&nodes[0], &two, "postgres")?;
-    let error = sql::error(&mut database, JOIN)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = database.fails(JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().contains("for database \"postgres\""), "{error:?}");
     ensure!(error.hint().is_some_and(|hint| hint.contains("registry here, too")), "{error:?}");
     let port = |registry: &Server| format!("alter server {NAME} options (set port '{}')", registry.port());
-    database.batch_execute(&format!("{}; {JOIN}", port(&one)))?;
+    database.run(&format!("{}; {JOIN}", port(&one)))?;
     let mut taken = Vec::new();
     for (node, worker) in nodes.iter().zip(workers) {
         ensure!(worker_of(node)? == worker, "the worker id has changed");
-        taken.extend(sql::column::<i64>(&mut node.session()?, "select snowflake_nextvals(10000)")?);
+        taken.extend(node.session()?.column::<i64>("select snowflake_nextvals(10000)")?);
     }
     ids::unique(taken)
 }
@@ -67,20 +65,20 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
     middle.join(&one)?;
     let mut workers = vec![worker_of(&middle)?];
     middle.create_database("second")?;
-    middle.connect("second")?.batch_execute(&format!(
+    middle.connect("second")?.run(&format!(
         "grant execute on function snowflake_ids.registry_serve(text),
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
     // Its own registry would lease it the first one otherwise: the middle has no row there.
     let node = cluster::node().start()?;
     let mut client = node.introduce(NAME, &[middle.port()])?;
-    client.batch_execute(&format!("alter server {NAME} options (set dbname 'second'); {JOIN}"))?;
+    client.run(&format!("alter server {NAME} options (set dbname 'second'); {JOIN}"))?;
     workers.push(worker_of(&node)?);
     ensure!(workers[0] != workers[1], "both are worker {}", workers[0]);
     Ok(())
 }
 
-/// What Citus has in the catalog of a worker, which belongs to a group of its own.
+/// Citus' catalog on a worker, which belongs to a group of its own.
 const CITUS_WORKER: &str = "set allow_system_table_mods = on;
     create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
     insert into pg_catalog.pg_dist_local_group values (1);
@@ -92,33 +90,31 @@ fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result
     let registry = registry()?;
     let node = cluster::node().start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
-    client.batch_execute("select snowflake_ids.segment_create('early')")?;
-    client.batch_execute(CITUS_WORKER)?;
+    client.run("select snowflake_ids.segment_create('early')")?;
+    client.run(CITUS_WORKER)?;
     for call in [
         "select snowflake_nextval()",
         "select segment_nextval('early')",
         "select snowflake_ids.segment_create('numbers')",
     ] {
-        let error = sql::error(&mut client, call)?;
-        ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+        let error = client.fails(call, sql::NOT_IN_STATE)?;
         ensure!(error.message().contains("is a worker of a Citus cluster"), "{call}: {error:?}");
         ensure!(error.hint().is_some_and(|hint| hint.contains("use_registry")), "{call}: {error:?}");
     }
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     wait_for_id(&mut client)?;
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('early')")? == 1);
+    ensure!(client.one::<i64>("select segment_nextval('early')")? == 1);
     Ok(())
 }
 
 /// The coordinator is in group 0, and gives ids out of its own tables.
 #[test]
 fn a_citus_coordinator_needs_no_registry() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
-    client.batch_execute(CITUS_WORKER)?;
-    client.batch_execute("update pg_catalog.pg_dist_local_group set groupid = 0")?;
+    let (_server, mut client) = auto().with_session()?;
+    client.run(CITUS_WORKER)?;
+    client.run("update pg_catalog.pg_dist_local_group set groupid = 0")?;
     wait_for_id(&mut client)?;
-    client.batch_execute("select snowflake_ids.segment_create('numbers')")?;
-    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('numbers')")? == 1);
+    client.run("select snowflake_ids.segment_create('numbers')")?;
+    ensure!(client.one::<i64>("select segment_nextval('numbers')")? == 1);
     Ok(())
 }

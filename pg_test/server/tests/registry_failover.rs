@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session, wait};
 use std::time::Duration;
 
 /// A registry, its standby, and nodes that know both.
@@ -27,7 +27,7 @@ fn pair(definition: &str, nodes: usize) -> Result<Pair> {
     let joined = |_| {
         let node = node().start()?;
         let mut client = node.introduce(NAME, &ports)?;
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
         wait_for_id(&mut client)?;
         Ok(node)
     };
@@ -90,21 +90,21 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
     pair.standby.stop(Shutdown::Fast)?;
     wait_at_most(&mut client, Duration::from_secs(2))?;
     taken.extend(refused_with(&mut client, "t", &[NAME, "timeline"])?.0);
-    let error = sql::error(&mut client, JOIN)?;
+    let error = client.error(JOIN)?;
     assert!(error.message().contains("former primary"), "{error:?}");
     assert_eq!(pair.primary.version("t")?, version, "the former primary was asked");
 
     pair.standby.start_again()?;
     wait_as_long_as_it_takes(&mut client)?;
     // The former one comes first in the list.
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     taken.extend(take(&mut client, "t", 100)?);
     becomes(&mut client, NAME, "up")?;
     assert_eq!(registry_status::<i32>(&mut client, NAME, "timeline")?, 2);
     ids::growing(&taken)
 }
 
-/// What two segments of a node may hold is skipped, once a promotion.
+/// As many ids as two segments of a node may hold are skipped, once a promotion.
 #[test]
 fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 2)?;
@@ -132,7 +132,7 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     ids::unique(taken)
 }
 
-/// What a node received and the standby has not is no reason to refuse it where it is passed over; beyond that it is.
+/// A node is not refused for ids that the standby has not, as far as those are skipped; beyond that it is.
 #[test]
 fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 1)?;
@@ -145,15 +145,15 @@ fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
         taken.push(next(&mut client, "t")?);
     }
     pair.fail_over()?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     wait_as_long_as_it_takes(&mut client)?;
     taken.extend(take(&mut client, "t", 100)?);
     // Of a tag that nobody draws from meanwhile: twice max_step above the row, and further.
     let mut registry = pair.standby.connect("postgres")?;
     create(&mut registry, "idle", "step => 100, max_step => 100")?;
-    registry.batch_execute("update snowflake_ids.segment set timeline = 1 where tag = 'idle'")?;
+    registry.run("update snowflake_ids.segment set timeline = 1 where tag = 'idle'")?;
     let joins = |client: &mut Client, highest: i64| {
-        client.batch_execute(&format!(
+        client.run(&format!(
             "delete from snowflake_ids.received where tag = 'idle';
              insert into snowflake_ids.received (identity, tag, max_id)
              select identity, 'idle', {highest} from snowflake_ids.registry_server"
@@ -161,7 +161,7 @@ fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
         Ok::<_, anyhow::Error>(client.batch_execute(JOIN).err())
     };
     assert!(joins(&mut client, 200)?.is_none());
-    registry.batch_execute("update snowflake_ids.segment set max_id = 0 where tag = 'idle'")?;
+    registry.run("update snowflake_ids.segment set max_id = 0 where tag = 'idle'")?;
     let error = joins(&mut client, 201)?.context("it is used")?;
     let error = error.as_db_error().context("it is no error of the server's")?;
     let words = "Ids up to 201 were received from it before, and its row knows of ids up to 200.";
@@ -174,13 +174,13 @@ fn a_standby_is_no_registry() -> Result<()> {
     let pair = pair("", 0)?;
     let stranger = node().start()?;
     let mut client = stranger.introduce(NAME, &[pair.standby.port()])?;
-    client.batch_execute(&format!("alter server {NAME} options (set target_session_attrs 'any')"))?;
-    let error = sql::error(&mut client, JOIN)?;
+    client.run(&format!("alter server {NAME} options (set target_session_attrs 'any')"))?;
+    let error = client.error(JOIN)?;
     assert!(["25006", "55000"].contains(&error.code().code()), "{error:?}");
     assert!(said(&error).contains(NAME), "{error:?}");
     // It serves from its promotion on, the session that was refused included.
     pair.standby.promote()?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     next(&mut client, "t").map(drop)
 }
 
@@ -193,7 +193,7 @@ fn a_registry_that_is_switched_over_and_back_loses_nothing() -> Result<()> {
     let mut primary = primary;
     let node = node().start()?;
     let mut client = node.introduce(NAME, &[primary.port(), standby.port()])?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     let mut taken = take(&mut client, "t", 25)?;
     primary.stop(Shutdown::Fast)?;
     standby.promote()?;

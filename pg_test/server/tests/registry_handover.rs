@@ -1,11 +1,11 @@
 //! Tags that go over to a registry with nodes that join it, and come back with nodes that leave.
 
 use anyhow::Result;
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row, strangers};
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{ids, sql, wait};
+use snowflake_ids_server_tests::{cases, ids, sql::Session, wait};
 
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";
@@ -13,9 +13,10 @@ const SHARED: &str = "shared registry";
 const DEFINITION: &str =
     "row(step, max_step, increment, remainder, description, max_value, reset, time_zone, format)::text";
 
-#[test]
-fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Result<()> {
-    let (registry, _node, mut client) = strangers()?;
+fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let (registry, mut client) = (&cluster.registry, cluster.session()?);
     let mut at_registry = registry.connect("postgres")?;
     let tags = ["new", "behind", "ahead", "odd", "dated", "unused"];
     for (tag, definition) in [
@@ -32,7 +33,7 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Re
     create(&mut at_registry, "ahead", "step => 10, start => 5001")?;
     let before = tags.map(|tag| if tag == "unused" { Ok(Vec::new()) } else { take(&mut client, tag, 33) });
     let definition = tags.map(|tag| row::<String>(&mut client, tag, DEFINITION));
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     for ((tag, before), definition) in tags.into_iter().zip(before).zip(definition) {
         let mut taken = before?;
         taken.extend(take(&mut client, tag, 33)?);
@@ -48,11 +49,12 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Re
     Ok(())
 }
 
-/// What the registry itself reserved before is not given back below them: a worker gives back only what the row's version is
+/// Ids that the registry itself reserved before are not given back below them: a worker gives back only what the row's version is
 /// of.
-#[test]
-fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over() -> Result<()> {
-    let (registry, _node, mut client) = strangers()?;
+fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let (registry, mut client) = (&cluster.registry, cluster.session()?);
     let mut at_registry = registry.connect("postgres")?;
     for (tag, start) in [("near", 901), ("far above", 50_001)] {
         create(&mut client, tag, "step => 10")?;
@@ -61,23 +63,22 @@ fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over
     }
     let mut version = |tag| row::<i64>(&mut at_registry, tag, "version");
     let [near, far] = [version("near")?, version("far above")?];
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     assert_ne!(version("near")?, near, "what was reserved last begins below the ids of the node");
     assert_eq!(version("far above")?, far, "it begins above them");
     Ok(())
 }
 
 /// Another node's ids of a tag that was handed over are others.
-#[test]
-fn a_tag_that_two_servers_had_goes_on_above_both() -> Result<()> {
-    let (registry, _one, first) = strangers()?;
+fn a_tag_that_two_servers_had_goes_on_above_both(cluster: &mut Cluster) -> Result<()> {
+    let (registry, first) = (&cluster.registry, cluster.session()?);
     let other = node().start()?;
     let mut clients = [first, other.introduce(NAME, &[registry.port()])?];
     let mut newest = 0;
     for (client, count) in clients.iter_mut().zip([700, 2000]) {
         create(client, "t", "step => 10")?;
         newest = take(client, "t", count)?[count - 1];
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
     }
     // Up to here both have counted from 1; from the second's joining on nothing comes twice.
     let [first, second] = &mut clients;
@@ -87,48 +88,46 @@ fn a_tag_that_two_servers_had_goes_on_above_both() -> Result<()> {
     ids::unique(both)
 }
 
-#[test]
-fn a_rollback_leaves_all_as_it_was() -> Result<()> {
-    let (_registry, _node, mut client) = strangers()?;
+fn a_rollback_leaves_all_as_it_was(cluster: &mut Cluster) -> Result<()> {
+    let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     let worker = wait_for_id(&mut client).and_then(|_| status::<i32>(&mut client, "worker_id"))?;
     for (begin, end) in [("begin", "rollback"), ("begin; savepoint s", "rollback to s; commit")] {
-        client.batch_execute(&format!("{begin}; {JOIN}; {end}"))?;
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+        client.run(&format!("{begin}; {JOIN}; {end}"))?;
+        assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
         taken.extend(take(&mut client, "t", 100)?);
         create(&mut client, &format!("after {end}"), "")?;
         assert_eq!(status::<String>(&mut client, "scope")?, LOCAL);
         snowflakes::next(&mut client)?;
         assert_eq!(status::<i32>(&mut client, "worker_id")?, worker);
     }
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     taken.extend(take(&mut client, "t", 100)?);
-    client.batch_execute(&format!("begin; {LEAVE}; rollback"))?;
+    client.run(&format!("begin; {LEAVE}; rollback"))?;
     taken.extend(take(&mut client, "t", 100)?);
     wait::until_true("the shared registry", || Ok(status::<String>(&mut client, "scope")? == SHARED))?;
     ids::growing(&taken)
 }
 
-/// What a transaction that joins takes before its end is as good as any other id.
-#[test]
-fn ids_taken_by_the_transaction_that_joins_do_not_come_again() -> Result<()> {
-    let (_registry, _node, mut client) = strangers()?;
+/// Ids that a joining transaction takes before its end are as good as any other.
+fn ids_taken_by_the_transaction_that_joins_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
+    let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
         for end in ["rollback", "commit"] {
-            // What comes after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
-            client.batch_execute("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
-            client.batch_execute(call)?;
+            // Calls after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
+            client.run("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
+            client.run(call)?;
             match take(&mut client, "t", 33) {
                 Ok(ids) => {
                     taken.extend(ids);
-                    client.batch_execute(end)?;
+                    client.run(end)?;
                 }
                 Err(error) => {
                     println!("{call}; {end}: {error:#}");
-                    client.batch_execute(&format!("rollback; begin; {call}; {end}"))?;
+                    client.run(&format!("rollback; begin; {call}; {end}"))?;
                 }
             }
             taken.extend(take(&mut client, "t", 100)?);
@@ -148,27 +147,28 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     }
     let [client, _] = &mut clients;
     let highest = received(client, "t")?;
-    client.batch_execute("set log_min_messages = notice")?;
-    client.batch_execute(LEAVE)?;
+    client.run("set log_min_messages = notice")?;
+    client.run(LEAVE)?;
     let told = |line: &str| line.contains("NOTICE") && !line.contains("does not exist");
     assert!(cluster.nodes[0].log().lines().any(told), "{}", cluster.nodes[0].log());
     let after = take(client, "t", 50)?;
     assert!(after[0] > highest, "{} after {highest}", after[0]);
     create(client, "new", "")?;
     assert_eq!(next(client, "new")?, 1);
-    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     wait_for_id(client)?;
     wait::until_true("a lease of its own", || Ok(status::<String>(client, "scope")? == LOCAL))?;
     // Back again, above both.
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     assert!(next(client, "t")? > after[49]);
     ids::unique(taken)
 }
 
-/// What a row is handed over as after a promotion is what the next reservation begins above, wherever its ids begin.
-#[test]
-fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> Result<()> {
-    let (registry, _node, _) = strangers()?;
+/// After a promotion the next reservation begins above the id that a row is handed over with, wherever its ids begin.
+fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
+    cluster: &mut Cluster,
+) -> Result<()> {
+    let registry = &cluster.registry;
     let mut client = registry.connect("postgres")?;
     for (number, definition) in [
         "start => 1000000000, step => 1000, max_step => 1000000",
@@ -182,13 +182,11 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> R
     {
         let tag = format!("t{number}");
         create(&mut client, &tag, definition)?;
-        client.batch_execute(&format!(
-            "update snowflake_ids.segment set timeline = 0, max_id = 0 where tag = '{tag}'"
-        ))?;
+        client
+            .run(&format!("update snowflake_ids.segment set timeline = 0, max_id = 0 where tag = '{tag}'"))?;
         let asked =
             r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"Tags":{"after":null}}}"#;
-        let told: String =
-            sql::one(&mut client, &format!("select snowflake_ids.registry_take_over('{asked}')"))?;
+        let told: String = client.one(&format!("select snowflake_ids.registry_take_over('{asked}')"))?;
         let handed: i64 = client
             .query_one(
                 "select (r ->> 'max_id')::bigint from jsonb_array_elements($1::text::jsonb #> '{said,Tags}') r
@@ -207,4 +205,16 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> R
         assert_eq!(next(&mut client, &tag)?, expected, "{definition}: handed over at {handed}");
     }
     Ok(())
+}
+
+#[test]
+fn tags_are_handed_over() -> Result<()> {
+    Cluster::cases_of_strangers(cases![
+        a_rollback_leaves_all_as_it_was,
+        local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids,
+        what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over,
+        a_tag_that_two_servers_had_goes_on_above_both,
+        ids_taken_by_the_transaction_that_joins_do_not_come_again,
+        a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved
+    ])
 }

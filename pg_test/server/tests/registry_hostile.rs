@@ -7,7 +7,8 @@ use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{PASSWORD, ROLE, row};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, full, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, full, sql::Session, wait};
 use std::thread;
 
 #[path = "../../../core/tests/fuzz_wire/mutate.rs"]
@@ -15,16 +16,13 @@ mod mutate;
 
 use mutate::{Mutator, QUESTIONS};
 
-/// A registry with tags and series, and a session of the nodes' role, which may reserve and nothing else.
-fn registry() -> Result<(Server, Client, Client)> {
-    let registry = auto().start()?;
+/// A session of a registry with tags, and one of the nodes' role, which may reserve and nothing else.
+fn sessions(registry: &Server) -> Result<(Client, Client)> {
     let mut client = registry.serve_nodes()?;
-    client
-        .batch_execute(&format!("revoke execute on function snowflake_ids.registry_take_over from {ROLE}"))?;
+    client.run(&format!("revoke execute on function snowflake_ids.registry_take_over from {ROLE}"))?;
     create(&mut client, "t", "step => 100, max_step => 1000")?;
     create(&mut client, "dated", "reset => 'day'")?;
-    let shard = registry.connect_as(ROLE, PASSWORD)?;
-    Ok((registry, client, shard))
+    Ok((client, registry.connect_as(ROLE, PASSWORD)?))
 }
 
 fn ask(shard: &mut Client, question: &str) -> Result<Result<String, DbError>> {
@@ -56,30 +54,25 @@ fn reserve(floor: &str, share: &str) -> String {
 
 /// All that nodes can change.
 fn content(client: &mut Client) -> Result<String> {
-    sql::one(
-        client,
-        "select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
+    client.one("select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
                 coalesce((select string_agg(w::text, '|' order by datacenter_id, worker_id) from snowflake_ids.worker_lease w), '') || '#' ||
-                coalesce((select string_agg(k::text, '|' order by series, key) from snowflake_ids.series_key k), '')",
-    )
+                coalesce((select string_agg(k::text, '|' order by series, key) from snowflake_ids.series_key k), '')")
 }
 
-#[test]
-fn a_question_with_a_million_exceptions_ends() -> Result<()> {
-    let (_registry, _client, mut shard) = registry()?;
+fn a_question_with_a_million_exceptions_ends(server: &mut Server) -> Result<()> {
+    let (_client, mut shard) = sessions(server)?;
     let except = (0..1_000_000).map(|number: u32| number.to_string()).collect::<Vec<_>>().join(",");
     // The highest that a column takes, and as many as there are bits for.
     let question = lease("a", 1, &except, "31/0/31/1", i32::MAX.cast_unsigned());
     let asked = thread::spawn(move || ask(&mut shard, &question));
     wait::until_true("an answer, a refusal, or statement_timeout", || Ok(asked.is_finished()))?;
-    let refusal = asked.join().unwrap()?.err().context("it was answered")?;
+    let refusal = asked.ended()?.err().context("it was answered")?;
     assert_eq!(refusal.code(), &SqlState::INVALID_PARAMETER_VALUE, "{refusal:?}");
     Ok(())
 }
 
-#[test]
-fn what_no_server_asks_is_refused_and_changes_nothing() -> Result<()> {
-    let (_registry, mut client, mut shard) = registry()?;
+fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Result<()> {
+    let (mut client, mut shard) = sessions(server)?;
     let before = content(&mut client)?;
     let layout = "41/5/5/12 epoch=2020-01-01";
     let bad = SqlState::INVALID_PARAMETER_VALUE;
@@ -117,15 +110,14 @@ fn what_no_server_asks_is_refused_and_changes_nothing() -> Result<()> {
         .map_err(|error| anyhow::anyhow!("{error:?}"))?;
     assert!(told.contains("Floor"), "{told}");
     assert_eq!(content(&mut client)?, before);
-    let error = sql::error(&mut shard, "select snowflake_ids.registry_take_over('{}')")?;
+    let error = shard.error("select snowflake_ids.registry_take_over('{}')")?;
     assert_eq!(error.code(), &denied, "{error:?}");
     Ok(())
 }
 
 /// However long a server says that it wants a worker id, and however many it takes.
-#[test]
-fn one_server_leases_neither_for_a_year_nor_all_worker_ids() -> Result<()> {
-    let (_registry, mut client, mut shard) = registry()?;
+fn one_server_leases_neither_for_a_year_nor_all_worker_ids(server: &mut Server) -> Result<()> {
+    let (mut client, mut shard) = sessions(server)?;
     let mut leased = 0;
     loop {
         let question = lease("a", 1_000 + leased, "", "41/0/10/12", 1_024);
@@ -140,7 +132,7 @@ fn one_server_leases_neither_for_a_year_nor_all_worker_ids() -> Result<()> {
     assert_eq!(leased, 64);
     let longest =
         "select count(*) from snowflake_ids.worker_lease where expires_at > now() + interval '31 days 1 min'";
-    assert_eq!(sql::one::<i64>(&mut client, longest)?, 0, "for longer than a month");
+    assert_eq!(client.one::<i64>(longest)?, 0, "for longer than a month");
     // Another one is not affected.
     let told = ask(&mut shard, &lease("b", 1, "", "41/0/10/12", 1_024))?;
     assert!(told.as_ref().is_ok_and(|told| told.contains("Taken")), "{told:?}");
@@ -148,9 +140,8 @@ fn one_server_leases_neither_for_a_year_nor_all_worker_ids() -> Result<()> {
 }
 
 /// The rows are what accepted answers say, and nothing else: no question changes a part of something.
-#[test]
-fn whatever_is_asked_the_tables_are_what_was_answered() -> Result<()> {
-    let (registry, mut client, mut shard) = registry()?;
+fn whatever_is_asked_the_tables_are_what_was_answered(server: &mut Server) -> Result<()> {
+    let (mut client, mut shard) = sessions(server)?;
     let tried = if full() { 100_000 } else { 500 };
     let mut before = content(&mut client)?;
     let (mut answered, mut changed) = (0, 0);
@@ -179,12 +170,12 @@ fn whatever_is_asked_the_tables_are_what_was_answered() -> Result<()> {
     }
     println!("{answered} of {tried} were answered, {changed} changed something");
     assert!(answered > 20 && changed > 10, "{answered} answered, {changed} changed something");
-    assert_eq!(registry.logged("terminated by signal"), 0);
+    assert_eq!(server.logged("terminated by signal"), 0);
     assert!(row::<i64>(&mut client, "t", "max_id")? < 1_000_000_000);
     Ok(())
 }
 
-/// What was reserved is the row's, and what was leased, too. A question may ask for a tag more than once: then the row has
+/// Reservations and leases are in the tables. A question may ask for a tag more than once: then the row has
 /// what came last, and each of the others is below it.
 fn check_answer(client: &mut Client, told: &str) -> Result<()> {
     let wrong: i64 = client
@@ -209,4 +200,14 @@ fn check_answer(client: &mut Client, told: &str) -> Result<()> {
         .get(0);
     anyhow::ensure!(wrong == 0, "{wrong} of what was answered are not in the tables");
     Ok(())
+}
+
+#[test]
+fn a_node_that_lies_changes_nothing() -> Result<()> {
+    auto().cases(cases![
+        a_question_with_a_million_exceptions_ends,
+        what_no_server_asks_is_refused_and_changes_nothing,
+        one_server_leases_neither_for_a_year_nor_all_worker_ids,
+        whatever_is_asked_the_tables_are_what_was_answered
+    ])
 }

@@ -8,29 +8,26 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::{next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
-use std::panic::resume_unwind;
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
 use std::thread;
 use std::time::Duration;
 
 /// Longer than any test.
 const FOR_EVER: &str = "1h";
 
-/// A node with a tag of so many ids a segment in use, which gives an answer of the registry up after `timeout`.
-fn in_use(step: usize, timeout: &str) -> Result<(Cluster, Client)> {
-    let cluster = Cluster::start(1)?;
+/// A session of a node with a tag of so many ids a segment in use, which gives an answer of the registry up after `timeout`.
+fn in_use(cluster: &Cluster, step: usize, timeout: &str) -> Result<Client> {
     cluster.create("t", &format!("step => {step}, max_step => {step}"))?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
     cluster.nodes[0].reload("snowflake_ids.registry_timeout", timeout)?;
-    Ok((cluster, client))
+    Ok(client)
 }
 
-#[test]
-fn callers_do_not_notice_while_buffers_last() -> Result<()> {
+fn callers_do_not_notice_while_buffers_last(cluster: &mut Cluster) -> Result<()> {
     const STEP: usize = 1000;
-    let (cluster, mut client) = in_use(STEP, "1s")?;
+    let mut client = in_use(cluster, STEP, "1s")?;
     let waits = |client: &mut Client| status::<i64>(client, "t", "waits");
     let (mut taken, before) = (vec![1], waits(&mut client)?);
     let paused = cluster.registry.pause()?;
@@ -50,9 +47,8 @@ fn callers_do_not_notice_while_buffers_last() -> Result<()> {
     ids::dense(taken)
 }
 
-#[test]
-fn empty_buffers_fail_calls_in_time_and_its_return_mends_all() -> Result<()> {
-    let (cluster, mut client) = in_use(10, "1s")?;
+fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Cluster) -> Result<()> {
+    let mut client = in_use(cluster, 10, "1s")?;
     wait_for_id(&mut client)?;
     let paused = cluster.registry.pause()?;
     wait_at_most(&mut client, Duration::from_millis(1500))?;
@@ -60,9 +56,9 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all() -> Result<()> {
     becomes(&mut client, NAME, "failing")?;
     ids::growing(&snowflakes::take(&mut client, 1000)?)?;
 
-    client.batch_execute(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
+    client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     for call in ["select segment_nextval('t')", "select segment_nextval('unknown')"] {
-        let error = sql::error_within(&mut client, "300ms", call)?;
+        let error = client.error_within("300ms", call)?;
         assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     }
     let waiting = thread::spawn(move || next(&mut client, "t").map(|id| (id, client)));
@@ -72,7 +68,7 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all() -> Result<()> {
     assert!(!waiting.is_finished());
 
     drop(paused);
-    let (id, mut client) = waiting.join().unwrap()?;
+    let (id, mut client) = waiting.ended()?;
     taken.push(id);
     becomes(&mut client, NAME, "up")?;
     taken.extend(take(&mut client, "t", 100)?);
@@ -82,29 +78,28 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all() -> Result<()> {
 /// A call that waits beside another one, ended by a cancel.
 fn cancel_a_call(node: &Server) -> Result<DbError> {
     let mut client = node.connect("postgres")?;
-    client.batch_execute(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
+    client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     let cancel = client.cancel_token();
-    let call = thread::spawn(move || sql::error(&mut client, "select segment_nextval('t')"));
+    let call = thread::spawn(move || client.error("select segment_nextval('t')"));
     wait_for_waiting(node, 2)?;
     cancel.cancel_query(postgres::NoTls)?;
-    call.join().unwrap_or_else(|panic| resume_unwind(panic))
+    call.ended()
 }
 
 /// With calls that wait, with the node's worker in the middle of a request.
-#[test]
-fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
-    let (mut cluster, mut client) = in_use(10, FOR_EVER)?;
+fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> {
+    let mut client = in_use(cluster, 10, FOR_EVER)?;
     let mut taken = vec![wait_for_id(&mut client)?];
     let paused = cluster.registry.pause()?;
     wait_at_most(&mut client, Duration::from_millis(700))?;
     // The first request is still under way.
     let (mut of_tag, _) = refused_with(&mut client, "t", &[NAME])?;
-    client.batch_execute(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
+    client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     let waiting = thread::spawn(move || next(&mut client, "t").is_err());
     let node = &mut cluster.nodes[0];
     wait_for_waiting(node, 1)?;
     node.stop(Shutdown::Fast)?;
-    assert!(waiting.join().unwrap());
+    assert!(waiting.ended());
 
     node.start_again()?;
     let mut client = node.connect("postgres")?;
@@ -112,8 +107,7 @@ fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
     // This time it hangs before there is a connection.
     wait_at_most(&mut client, Duration::from_millis(700))?;
     of_tag.extend(refused_with(&mut client, "t", &[NAME])?.0);
-    node.stop(Shutdown::Fast)?;
-    node.start_again()?;
+    node.restart_by(Shutdown::Fast)?;
     drop(paused);
     let mut client = node.connect("postgres")?;
     of_tag.extend(take(&mut client, "t", 50)?);
@@ -123,9 +117,8 @@ fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
 }
 
 /// As long as a segment of a tag is fetched by one session, another tag is not held up for longer than that.
-#[test]
-fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is() -> Result<()> {
-    let (cluster, mut client) = in_use(10, FOR_EVER)?;
+fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is(cluster: &mut Cluster) -> Result<()> {
+    let mut client = in_use(cluster, 10, FOR_EVER)?;
     cluster.create("other", "step => 10, max_step => 10")?;
     let mut taken = Vec::new();
     for _ in 0..5 {
@@ -135,10 +128,23 @@ fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is() -> Result<()
             drop(paused);
         });
         taken.extend(take(&mut client, "t", 30)?);
-        resume.join().unwrap();
+        resume.ended();
         next(&mut client, "other")?;
     }
     ids::growing(&taken)?;
     assert_eq!(registry_status::<i64>(&mut client, NAME, "failures::bigint")?, 0, "slow is no failure");
     Ok(())
+}
+
+#[test]
+fn a_registry_hangs() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![
+            callers_do_not_notice_while_buffers_last,
+            empty_buffers_fail_calls_in_time_and_its_return_mends_all,
+            a_node_shuts_down_and_starts_without_it,
+            a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is
+        ],
+    )
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said, strangers,
+    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said,
 };
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::port::Port;
@@ -12,7 +12,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session, wait};
 use std::net::TcpListener;
 
 const LOCAL: &str = "this server only";
@@ -20,7 +20,7 @@ const SHARED: &str = "shared registry";
 
 /// A foreign server as a variation of one that would do.
 fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Result<()> {
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create server {name} foreign data wrapper postgres_fdw options ({options});
          create user mapping for postgres server {name} options ({mapping})"
     ))?;
@@ -29,13 +29,13 @@ fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Res
 
 /// Using these servers is refused, by an error that names one of them, and changes nothing.
 fn refused(client: &mut Client, servers: &str, name: &str) -> Result<DbError> {
-    let error = sql::error(client, &format!("select snowflake_ids.use_registry({servers})"))?;
+    let error = client.error(&format!("select snowflake_ids.use_registry({servers})"))?;
     assert!(said(&error).contains(name), "\"{name}\" is not named: {error:?}");
-    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     Ok(error)
 }
 
-/// What makes an extension say that it is an older one, whatever the form of its answers.
+/// Makes an extension say that it is an older one, in any form of its answers.
 const OLDER: &str = "
     alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
     alter function snowflake_ids.registry_serve(text) rename to now;
@@ -47,14 +47,14 @@ const OLDER: &str = "
 /// Databases of the registry and roles in it that won't do, and foreign servers for them; the port where nobody listens.
 fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Result<Port> {
     let mut at_registry = registry.connect("postgres")?;
-    at_registry.batch_execute("create database bare")?;
-    at_registry.batch_execute("create role poor login")?;
+    at_registry.run("create database bare")?;
+    at_registry.run("create role poor login")?;
     registry.create_database("older")?;
-    registry.connect("older")?.batch_execute(OLDER)?;
+    registry.connect("older")?.run(OLDER)?;
     let port = registry.port();
     let mapping = format!("user '{ROLE}', password '{PASSWORD}'");
     let at = |port: u16, database: &str| format!("host '127.0.0.1', port '{port}', dbname '{database}'");
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create server unmapped foreign data wrapper postgres_fdw options ({})",
         at(port, "postgres")
     ))?;
@@ -69,10 +69,9 @@ fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Re
     Ok(closed)
 }
 
-#[test]
-fn what_stands_in_the_way_is_refused_by_name() -> Result<()> {
-    let (registry, node, mut client) = strangers()?;
-    let _closed = unfit_registries(&registry, &node, &mut client)?;
+fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()> {
+    let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
+    let _closed = unfit_registries(registry, node, &mut client)?;
     for (name, codes) in [
         ("nowhere", vec!["42704"]),
         ("unmapped", vec!["42704"]),
@@ -96,12 +95,11 @@ fn what_stands_in_the_way_is_refused_by_name() -> Result<()> {
 }
 
 /// One that draws from a registry itself is none, and says which one to use.
-#[test]
-fn a_node_is_refused_as_a_registry_with_its_own_advice() -> Result<()> {
-    let (registry, _node, mut client) = strangers()?;
+fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) -> Result<()> {
+    let (registry, mut client) = (&cluster.registry, cluster.session()?);
     registry.create_database("follower")?;
     let mut follower = registry.connect("follower")?;
-    follower.batch_execute(&format!(
+    follower.run(&format!(
         "create extension postgres_fdw;
          grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
     ))?;
@@ -109,11 +107,11 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice() -> Result<()> {
     let mapping = format!("user '{ROLE}', password '{PASSWORD}'");
     let at = |database: &str| format!("host '127.0.0.1', port '{port}', dbname '{database}'");
     variant(&mut follower, NAME, &at("postgres"), &mapping)?;
-    follower.batch_execute(JOIN)?;
+    follower.run(JOIN)?;
 
     variant(&mut client, "follower", &at("follower"), &mapping)?;
     let error = refused(&mut client, "'follower'", "follower")?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     let words = said(&error);
     for part in [
         "this database is not a registry",
@@ -125,25 +123,22 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn names_that_are_none_and_users_that_may_not_are_refused() -> Result<()> {
-    let (_registry, _node, mut client) = strangers()?;
+fn names_that_are_none_and_users_that_may_not_are_refused(cluster: &mut Cluster) -> Result<()> {
+    let mut client = cluster.session()?;
     for servers in ["null", "variadic '{}'", "'central', null", "'central', 'central'", "variadic null"] {
         let error = refused(&mut client, servers, "")?;
         assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{servers}: {error:?}");
     }
-    client.batch_execute("create role app; set role app")?;
+    client.run("create role app; set role app")?;
     for call in [JOIN, LEAVE] {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+        client.fails(call, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
 
-/// What listens there never says a word.
-#[test]
-fn a_silent_registry_is_given_up() -> Result<()> {
-    let (registry, node, mut client) = strangers()?;
+/// The listener never says a word.
+fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
+    let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     drop(node.introduce("silent", &[port])?);
@@ -151,14 +146,14 @@ fn a_silent_registry_is_given_up() -> Result<()> {
     let error = refused(&mut client, "'silent'", "silent")?;
     assert_eq!(error.code().code(), "08001", "{error:?}");
     node.reload("snowflake_ids.registry_timeout", "1h")?;
-    let error = sql::error_within(&mut client, "300ms", "select snowflake_ids.use_registry('silent')")?;
+    let error = client.error_within("300ms", "select snowflake_ids.use_registry('silent')")?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
 
     // In a list of hosts the next one is tried.
     node.reload("snowflake_ids.registry_timeout", "20s")?;
     drop(node.introduce("either", &[port, registry.port()])?);
-    client.batch_execute("select snowflake_ids.use_registry('either')")?;
+    client.run("select snowflake_ids.use_registry('either')")?;
     create(&mut registry.connect("postgres")?, "t", "")?;
     assert_eq!(next(&mut client, "t")?, 1);
     Ok(())
@@ -186,7 +181,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
         assert_eq!(status::<String>(&mut client, "scope")?, SHARED);
         assert_eq!(status::<String>(&mut client, "leased_from")?, NAME);
         assert_eq!(
-            sql::column::<String>(&mut client, "select server::text from snowflake_ids.registry_server")?,
+            client.column::<String>("select server::text from snowflake_ids.registry_server")?,
             [NAME]
         );
         workers.push(status::<i32>(&mut client, "worker_id")?);
@@ -198,7 +193,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
     workers.dedup();
     assert_eq!(workers.len(), 3, "each has one of its own: {workers:?}");
     let of_registry = "select worker_id from snowflake_ids.worker_lease where released_at is null order by 1";
-    assert_eq!(sql::column::<i32>(&mut cluster.registry.connect("postgres")?, of_registry)?, workers);
+    assert_eq!(cluster.registry.connect("postgres")?.column::<i32>(of_registry)?, workers);
     for load in loads {
         load.goes_on()?;
         taken.add(load.end());
@@ -208,9 +203,8 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
 }
 
 /// Under load, and back.
-#[test]
-fn ids_flow_while_a_server_joins_and_leaves() -> Result<()> {
-    let (registry, node, mut client) = strangers()?;
+fn ids_flow_while_a_server_joins_and_leaves(cluster: &mut Cluster) -> Result<()> {
+    let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 100, max_step => 10000")?;
     wait_for_id(&mut client)?;
     let loads = [node.load(2)?, node.load_of_tag("t", 2)?];
@@ -218,7 +212,7 @@ fn ids_flow_while_a_server_joins_and_leaves() -> Result<()> {
         for load in &loads {
             load.goes_on()?;
         }
-        client.batch_execute(call)?;
+        client.run(call)?;
         let scope = if call == JOIN { SHARED } else { LOCAL };
         wait::until_true(scope, || Ok(status::<String>(&mut client, "scope")? == scope))?;
     }
@@ -243,20 +237,18 @@ fn a_node_leaves_the_tags_to_the_registry() -> Result<()> {
         "segment_raise('t', 5)",
         "segment_drop('t')",
     ] {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{call}"))?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+        let error = client.fails(&format!("select snowflake_ids.{call}"), sql::NOT_IN_STATE)?;
         assert!(said(&error).contains(NAME), "{call}: {error:?}");
     }
-    let unknown = sql::error(&mut client, "select segment_nextval('t')")?;
-    assert_eq!(unknown.code(), &SqlState::UNDEFINED_OBJECT, "{unknown:?}");
+    client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
     cluster.create("t", "start => 41")?;
     assert_eq!(take(&mut client, "t", 2)?, [41, 42], "the session needs no new connection");
-    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    client.run("set snowflake_ids.segment_auto_create = on")?;
     assert_eq!(next(&mut client, "made on use")?, 1);
     assert!(row::<i64>(&mut cluster.registry.connect("postgres")?, "made on use", "max_id")? > 0);
     let listed =
         "select tag from snowflake_ids.segment_status where database = current_database() order by 1";
-    assert_eq!(sql::column::<String>(&mut client, listed)?, ["made on use", "t"]);
+    assert_eq!(client.column::<String>(listed)?, ["made on use", "t"]);
 
     // Other databases of the node are none of the registry's.
     cluster.nodes[0].create_database("other")?;
@@ -276,25 +268,23 @@ fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
-        client.batch_execute(&format!("begin; {call}"))?;
-        let error = sql::error(&mut client, "prepare transaction 'joins'")?;
-        assert_eq!(error.code(), &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+        client.run(&format!("begin; {call}"))?;
+        client.fails("prepare transaction 'joins'", &SqlState::FEATURE_NOT_SUPPORTED)?;
         taken.extend(take(&mut client, "t", 100)?);
-        client.batch_execute(call)?;
+        client.run(call)?;
         taken.extend(take(&mut client, "t", 100)?);
     }
     ids::growing(&taken)
 }
 
 /// Operators at two sessions that do not know of each other.
-#[test]
-fn joining_and_leaving_at_once_repeats_nothing() -> Result<()> {
-    let (_registry, node, mut client) = strangers()?;
+fn joining_and_leaving_at_once_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
+    let (node, mut client) = (&cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 10, max_step => 100")?;
     let load = node.load_of_tag("t", 2)?;
     at_once(node.sessions("postgres", 2)?, |number, mut client| {
         for call in [JOIN, LEAVE, JOIN, LEAVE, JOIN].iter().skip(number) {
-            client.batch_execute(call)?;
+            client.run(call)?;
         }
         Ok(())
     })?;
@@ -302,4 +292,16 @@ fn joining_and_leaving_at_once_repeats_nothing() -> Result<()> {
     let taken = load.end();
     assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
     taken.unique()
+}
+
+#[test]
+fn servers_join() -> Result<()> {
+    Cluster::cases_of_strangers(cases![
+        what_stands_in_the_way_is_refused_by_name,
+        a_node_is_refused_as_a_registry_with_its_own_advice,
+        names_that_are_none_and_users_that_may_not_are_refused,
+        a_silent_registry_is_given_up,
+        ids_flow_while_a_server_joins_and_leaves,
+        joining_and_leaving_at_once_repeats_nothing
+    ])
 }

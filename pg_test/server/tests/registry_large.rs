@@ -1,12 +1,13 @@
 //! Many tags that are handed over at once.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, ROLE, node, row};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 
 /// More than one question or answer takes.
 const TAGS: i64 = 9_000;
@@ -14,19 +15,19 @@ const TAGS: i64 = 9_000;
 /// A registry that knows one tag and whose table was looked at when it was so small, and a server with so many tags that
 /// knows it.
 fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
-    let registry = auto().small().start()?;
+    let registry = auto().start()?;
     let mut at_registry = registry.serve_nodes()?;
     create(&mut at_registry, "there", "")?;
-    at_registry.batch_execute("vacuum analyze snowflake_ids.segment")?;
-    let node = node().small().set("snowflake_ids.registry_timeout", "1h").start()?;
+    at_registry.run("vacuum analyze snowflake_ids.segment")?;
+    let node = node().set("snowflake_ids.registry_timeout", "1h").start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "insert into snowflake_ids.segment (tag, max_id) select 'tag ' || i, i from generate_series(1, {tags}) as i"
     ))?;
     Ok((registry, node, client))
 }
 
-/// How many rows of the table of tags were looked at one after the other, when this many changes of it are known.
+/// The number of rows of the table of tags that sequential scans read, once this many changes of it are known.
 fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
     let mut client = server.connect("postgres")?;
     wait::until(TIMEOUT, "the counts of sessions that have ended", || {
@@ -38,11 +39,11 @@ fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
     })
 }
 
-/// What waits in the registry for a lock, for nodes.
+/// The number of nodes' requests that wait for a lock in the registry.
 fn waiting(registry: &mut Client) -> Result<i64> {
-    // What a session waits for in pg_stat_activity is nothing for a moment whenever it looks around.
+    // The wait event in pg_stat_activity is null for a moment whenever a session looks around.
     let locks = "pg_locks join pg_stat_activity using (pid) where not granted";
-    sql::one(registry, &format!("select count(*) from {locks} and usename = '{ROLE}'"))
+    registry.one(&format!("select count(*) from {locks} and usename = '{ROLE}'"))
 }
 
 #[test]
@@ -50,27 +51,27 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     let (registry, node, mut client) = strangers(TAGS)?;
     let mut at_registry = registry.connect("postgres")?;
     let highest = "select sum(max_id)::bigint from snowflake_ids.segment";
-    let before: i64 = sql::one(&mut client, highest)?;
-    client.batch_execute(JOIN)?;
-    assert_eq!(sql::one::<i64>(&mut at_registry, highest)?, before);
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.received")?, TAGS);
+    let before: i64 = client.one(highest)?;
+    client.run(JOIN)?;
+    assert_eq!(at_registry.one::<i64>(highest)?, before);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.received")?, TAGS);
     let mut taken = vec![next(&mut client, "tag 9")?];
-    // What was received of another registry is handed over like the rest, and each raises what there is.
-    at_registry.batch_execute("update snowflake_ids.segment set max_id = 0")?;
-    let refused = sql::error(&mut client, JOIN)?;
+    // Ids received of another registry are handed over like the rest, and each raises what there is.
+    at_registry.run("update snowflake_ids.segment set max_id = 0")?;
+    let refused = client.error(JOIN)?;
     assert!(
         refused.detail().is_some_and(|detail| detail.contains("its row knows of ids up to 0")),
         "{refused:?}"
     );
-    client.batch_execute("update snowflake_ids.received set identity = 'another'")?;
-    client.batch_execute(JOIN)?;
+    client.run("update snowflake_ids.received set identity = 'another'")?;
+    client.run(JOIN)?;
     let received = "select sum(max_id)::bigint from snowflake_ids.received";
-    let of_both = sql::one::<i64>(&mut client, received)?;
-    assert_eq!(2 * sql::one::<i64>(&mut at_registry, highest)?, of_both);
+    let of_both = client.one::<i64>(received)?;
+    assert_eq!(2 * at_registry.one::<i64>(highest)?, of_both);
     // Each of them is compared with its row.
-    client.batch_execute(JOIN)?;
-    client.batch_execute("vacuum analyze snowflake_ids.segment")?;
-    client.batch_execute(LEAVE)?;
+    client.run(JOIN)?;
+    client.run("vacuum analyze snowflake_ids.segment")?;
+    client.run(LEAVE)?;
     taken.push(next(&mut client, "tag 9")?);
     ids::growing(&taken)?;
     client.close()?;
@@ -89,11 +90,11 @@ fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     // The last in the order of tags.
     create(&mut client, "zero", "")?;
     create(&mut at_registry, "zero", "reset => 'year'")?;
-    let error = sql::error(&mut client, JOIN)?;
+    let error = client.error(JOIN)?;
     assert!(error.message().contains("segment tag \"zero\" there is not fit"), "{error:?}");
-    let tags = sql::column::<String>(&mut at_registry, "select tag from snowflake_ids.segment order by 1")?;
+    let tags = at_registry.column::<String>("select tag from snowflake_ids.segment order by 1")?;
     assert_eq!(tags, ["there", "zero"]);
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+    assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     assert_eq!(next(&mut client, "tag 9")?, 10);
     Ok(())
 }
@@ -109,28 +110,27 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         let mut locked = owner.transaction()?;
         locked.batch_execute("select 1 from snowflake_ids.segment where tag = 'tag 5' for update")?;
         let mut joining = node.connect("postgres")?;
-        let pid: i32 = sql::one(&mut joining, "select pg_backend_pid()")?;
+        let pid = joining.process()?;
         let cancel = joining.cancel_token();
-        let joins = std::thread::spawn(move || sql::error(&mut joining, JOIN));
+        let joins = std::thread::spawn(move || joining.error(JOIN));
         wait::until_true("the hand-over to wait for the row", || Ok(waiting(&mut at_registry)? > 0))?;
         if killed {
             client.query_one("select pg_terminate_backend($1)", &[&pid])?;
         } else {
             cancel.cancel_query(postgres::NoTls)?;
         }
-        let ended = joins.join().ok().context("the session panicked")?;
+        let ended = joins.ended();
         if !killed {
             assert_eq!(ended?.code(), &SqlState::QUERY_CANCELED);
         }
         // The node has given up, and the row is locked still.
         wait::until_true("the hand-over to end in the registry", || Ok(waiting(&mut at_registry)? == 0))?;
         locked.rollback()?;
-        let tags =
-            sql::column::<String>(&mut at_registry, "select tag from snowflake_ids.segment order by 1")?;
+        let tags = at_registry.column::<String>("select tag from snowflake_ids.segment order by 1")?;
         assert_eq!(tags, ["tag 5", "there"]);
         assert_eq!(row::<i64>(&mut at_registry, "tag 5", "max_id")?, 0);
     }
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     assert_eq!(row::<i64>(&mut at_registry, "tag 5", "max_id")?, 5);
     Ok(())
 }

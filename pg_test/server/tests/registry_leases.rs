@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, refused, status, take};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     let workers = [worker_of(&cluster.nodes[0])?, worker_of(&cluster.nodes[1])?];
     let loads = cluster.nodes.iter().map(|node| node.load(2)).collect::<Result<Vec<_>>>()?;
     let mut operator = cluster.registry.connect("postgres")?;
-    operator.batch_execute(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
+    operator.run(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
     // Another expiry asks for a renewal.
     cluster.nodes[0].reload("snowflake_ids.lease_duration", "2h")?;
     let mut client = cluster.session()?;
@@ -54,7 +54,7 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     }
     let mut last = cluster.nodes[3].connect("postgres")?;
     let error = refused(&mut last)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     for node in &cluster.nodes[..3] {
         assert!(said(&error).contains(&node.port().to_string()), "{error:?}");
     }
@@ -68,11 +68,9 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     drop(nodes.next());
     let release = format!("select snowflake_ids.worker_release({own}, holder_is_down => true)");
     let mut operator = cluster.registry.connect("postgres")?;
-    operator.batch_execute(&release)?;
+    operator.run(&release)?;
     // The former holder's ids may be up to max_drift ahead of its clock, and that up to max_clock_skew ahead.
-    operator.batch_execute(
-        "update snowflake_ids.worker_lease set expires_at = now() where released_at is not null",
-    )?;
+    operator.run("update snowflake_ids.worker_lease set expires_at = now() where released_at is not null")?;
     taken.push(wait_for_id(&mut last)?);
     taken.extend(take(&mut last, 1000)?);
     ids::unique(taken)
@@ -84,14 +82,14 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     let node = cluster::node().set("snowflake_ids.registry_timeout", "3s");
     let mut cluster = Cluster::of(auto(), &node.set("snowflake_ids.worker_id_policy", "disposable"), 1)?;
     let paused = cluster.registry.pause()?;
-    // What it had leased before is not used again.
+    // Its former worker id is not used again.
     cluster.nodes[0].restart()?;
     let mut client = cluster.session()?;
-    let error = sql::error_within(&mut client, "300ms", NEXT)?;
+    let error = client.error_within("300ms", NEXT)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     wait::until_true("the refusal to name the registry", || {
         let error = refused(&mut client)?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+        sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
         Ok(error.detail().is_some_and(|detail| detail.contains(NAME)))
     })?;
     drop(paused);
@@ -101,7 +99,7 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
 /// A registry may lease for a shorter time than it is asked for. It does so however often it is asked.
 #[test]
 fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> Result<()> {
-    /// How long the registry leases for: a renewal is due in a quarter of that.
+    /// The duration of the registry's leases: a renewal is due in a quarter of that.
     const GRANTED: &str = "10 min";
     let cluster = Cluster::start(1)?;
     let mut client = cluster.session()?;

@@ -3,35 +3,33 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, becomes, exhaust, node, refused_with, registry_status, row, said,
-    wait_as_long_as_it_takes, wait_at_most,
+    Cluster, NAME, becomes, exhaust, refused_with, registry_status, row, said, wait_as_long_as_it_takes,
+    wait_at_most,
 };
 use snowflake_ids_server_tests::processes::memory;
-use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take};
-use snowflake_ids_server_tests::{full, ids, sql, wait};
+use snowflake_ids_server_tests::{cases, full, ids, sql::Session, wait};
 use std::time::Duration;
 
-/// A registry whose answers are what `lie` makes of them, and a node with a tag of ten ids a segment in use.
-fn liar(lie: &str) -> Result<(Cluster, Client)> {
-    let cluster = Cluster::of(auto(), &node().set("snowflake_ids.registry_timeout", "1min"), 1)?;
+/// Has the registry's answers be what `lie` makes of them: a session of a node with a tag of ten ids a segment in use.
+fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {
+    cluster.nodes[0].reload("snowflake_ids.registry_timeout", "1min")?;
     cluster.registry.lies(lie)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
     wait_at_most(&mut client, Duration::from_secs(2))?;
-    Ok((cluster, client))
+    Ok(client)
 }
 
-/// What is told of a tag that is not dated, as if it were one of today that begins anew; and as it is, from the beginning.
+/// Answers about a tag that is not dated, as if it were one of today that begins anew; and as it is, from the beginning.
 const REDATED: &str = r#"regexp_replace(case mood when 'dated' then
     replace(replace(told, '"day":0,"until":"9223372036854775807"',
             format('"day":%s,"until":"%sT00:00:00Z"', current_date - date '1970-01-01', current_date + 1)),
         '{n}', '{YYYY}{MM}{DD}-{n}') else told end, '"first":\d+', '"first":1')"#;
 
-#[test]
-fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id() -> Result<()> {
-    let (cluster, mut client) = liar(REDATED)?;
+fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id(cluster: &mut Cluster) -> Result<()> {
+    let mut client = liar(cluster, REDATED)?;
     let mut taken = Vec::new();
     for mood in ["dated", "anew", "dated", "anew", "dated"] {
         cluster.registry.set_mood(mood)?;
@@ -48,20 +46,18 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id() -> Result<()> {
 }
 
 /// An operator does it: the registry says so itself, and the way out goes.
-#[test]
-fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant() -> Result<()> {
-    let cluster = Cluster::start(1)?;
+fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     take(&mut client, "t", 10)?;
-    cluster.registry.connect("postgres")?.batch_execute(
+    cluster.registry.connect("postgres")?.run(
         "select snowflake_ids.segment_drop('t');
          select snowflake_ids.segment_create('t', step => 10, max_step => 10, reset => 'day')",
     )?;
     wait_at_most(&mut client, Duration::from_secs(2))?;
     let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
     refused_with(&mut client, "t", &[NAME, delete])?;
-    client.batch_execute(delete)?;
+    client.run(delete)?;
     assert_eq!(wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
     Ok(())
 }
@@ -70,9 +66,8 @@ fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant() -> Result
 const GARBLED: &str = r#"replace(told, '"first":70', mood)"#;
 
 /// Nothing of what a registry makes up reaches a session as it is.
-#[test]
-fn one_garbled_entry_takes_no_other_tag_with_it() -> Result<()> {
-    let (cluster, mut client) = liar(GARBLED)?;
+fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result<()> {
+    let mut client = liar(cluster, GARBLED)?;
     cluster.registry.set_mood(r#""first":"\u001b[31m\u0007","rest":1"#)?;
     cluster.create("bad", "start => 7000000000, step => 10, max_step => 10")?;
     wait_as_long_as_it_takes(&mut client)?;
@@ -96,25 +91,22 @@ fn one_garbled_entry_takes_no_other_tag_with_it() -> Result<()> {
 }
 
 /// As rows, as an error with all it may have, and as notices before it.
-#[test]
-fn an_answer_of_hundreds_of_megabytes_costs_a_node_little() -> Result<()> {
+fn an_answer_of_hundreds_of_megabytes_costs_a_node_little(cluster: &mut Cluster) -> Result<()> {
     const MOST_KB: u64 = 200_000;
     let size: i64 = if full() { 900_000_000 } else { 400_000_000 };
-    let (cluster, mut client) = liar("repeat(substr(mood, 1, 1), substr(mood, 2)::integer)")?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '40s'")?;
+    let mut client = liar(cluster, "repeat(substr(mood, 1, 1), substr(mood, 2)::integer)")?;
+    client.run("set snowflake_ids.segment_wait_timeout = '40s'")?;
     let mut highest = 0;
     for letter in ["x", "\u{7}", "["] {
         cluster.registry.set_mood(&format!("{letter}{size}"))?;
         let failures: i64 = registry_status(&mut client, NAME, "failures::bigint")?;
         let mut caller = cluster.session()?;
-        caller.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
+        caller.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
         exhaust(&mut caller, "t")?;
         wait::until_true("the registry's answer to be refused", || {
-            if let Some(pid) = sql::column::<i32>(
-                &mut client,
-                &format!("select pid from pg_stat_activity where backend_type = '{WORKER}'"),
-            )?
-            .first()
+            if let Some(pid) = client
+                .column::<i32>(&format!("select pid from pg_stat_activity where backend_type = '{WORKER}'"))?
+                .first()
             {
                 highest = highest.max(memory(*pid, "VmHWM")?.unwrap_or(0));
             }
@@ -129,4 +121,17 @@ fn an_answer_of_hundreds_of_megabytes_costs_a_node_little() -> Result<()> {
     becomes(&mut client, NAME, "up")?;
     assert!(row::<i64>(&mut cluster.registry.connect("postgres")?, "t", "max_id")? > 0);
     Ok(())
+}
+
+#[test]
+fn nothing_that_a_registry_makes_up_is_believed() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![
+            a_registry_that_makes_a_tag_dated_and_back_repeats_no_id,
+            a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant,
+            one_garbled_entry_takes_no_other_tag_with_it,
+            an_answer_of_hundreds_of_megabytes_costs_a_node_little
+        ],
+    )
 }

@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 use std::collections::BTreeSet;
 
 const NODES: usize = 8;
@@ -15,6 +15,13 @@ const STEP: usize = 10;
 
 fn little_memory(builder: snowflake_ids_server_tests::Builder) -> snowflake_ids_server_tests::Builder {
     builder.set("shared_buffers", "8MB").set("max_connections", "20").set("wal_buffers", "256kB")
+}
+
+/// The number of statements that nodes have sent to a registry, if it logs all statements and each with its user.
+fn statements_of_nodes(registry: &Server) -> usize {
+    let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
+    let is_one = |line: &&str| line.starts_with(&execute) || line.starts_with(&simple);
+    registry.log().lines().filter(is_one).count()
 }
 
 #[test]
@@ -34,7 +41,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     // Statements, but for those that waited for the row in vain and were given again.
     let asked = || {
         let in_vain = cluster.registry.logged("due to lock timeout");
-        cluster.registry.statements_of_nodes() - in_vain
+        statements_of_nodes(&cluster.registry) - in_vain
     };
     let (asked_before, before) = (asked(), highest()?);
     let clients = cluster.nodes.iter().map(|node| node.connect("postgres")).collect::<Result<_>>()?;
@@ -58,7 +65,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     let expected = NODES * RESERVATIONS..=NODES * (RESERVATIONS + 2);
     assert!(expected.contains(&reservations), "{reservations} reservations");
     let sessions = format!("select count(*) from pg_stat_activity where usename = '{ROLE}'");
-    let sessions: i64 = sql::one(&mut cluster.registry.connect("postgres")?, &sessions)?;
+    let sessions: i64 = cluster.registry.connect("postgres")?.one(&sessions)?;
     assert!(sessions <= 2 * i64::try_from(NODES)?, "{sessions} sessions of {NODES} nodes");
     let failures = |node: &Server| registry_status::<i64>(&mut node.connect("postgres")?, NAME, "failures");
     let failures = cluster.nodes.iter().map(failures).sum::<Result<i64>>()?;

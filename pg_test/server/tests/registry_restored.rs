@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql::Session, wait};
 use std::time::Duration;
 
 /// Two nodes with a tag in use, and a session on each.
@@ -46,7 +46,7 @@ fn a_registry_put_back_from_an_old_copy_is_noticed_and_repeats_nothing() -> Resu
 
     for client in &mut clients {
         taken.extend(refuses(client, "t", &["segment_raise", "\"t\""])?);
-        assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 1);
+        assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 1);
     }
     of_server.extend(snowflakes::take(&mut clients[0], 1000)?);
     let mut highest = 0;
@@ -54,14 +54,14 @@ fn a_registry_put_back_from_an_old_copy_is_noticed_and_repeats_nothing() -> Resu
         highest = highest.max(received(client, "t")?);
     }
     let raise = format!("select snowflake_ids.segment_raise('t', {highest})");
-    cluster.registry.connect("postgres")?.batch_execute(&raise)?;
+    cluster.registry.connect("postgres")?.run(&raise)?;
     taken.extend(take_both(&mut clients, 300)?);
     becomes(&mut clients[0], NAME, "up")?;
     ids::growing(&of_server)?;
     ids::unique(taken)
 }
 
-/// What is noticed does not depend on what the node has in memory.
+/// The check does not depend on the node's memory.
 #[test]
 fn a_node_that_restarts_meanwhile_notices_too() -> Result<()> {
     let (mut cluster, mut clients) = two_nodes()?;
@@ -93,24 +93,19 @@ fn a_tag_that_was_created_since_is_not_begun_anew() -> Result<()> {
     cluster.create("since", "step => 10, max_step => 10")?;
     taken.extend(refuses(&mut client, "since", &["segment_raise"])?);
     let raise = format!("select snowflake_ids.segment_raise('since', {})", received(&mut client, "since")?);
-    cluster.registry.connect("postgres")?.batch_execute(&raise)?;
+    cluster.registry.connect("postgres")?.run(&raise)?;
     taken.extend(take(&mut client, "since", 100)?);
     ids::growing(&taken)
 }
 
 /// The tags of a registry, in a cluster of another identity.
 fn dumped_into_a_new_cluster(registry: &Server) -> Result<Server> {
-    let dump = programs::output(registry.command("pg_dump").arg("postgres"))?;
     let new = auto().start()?;
-    new.connect("postgres")?.batch_execute(&format!("create role {ROLE} login password '{PASSWORD}'"))?;
-    let file = new.file("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = new.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=postgres", "--file"]).arg(file);
-    programs::output(&mut psql)?;
+    new.connect("postgres")?.run(&format!("create role {ROLE} login password '{PASSWORD}'"))?;
+    new.restore("postgres", &registry.dump()?)?;
     let granted =
         format!("select has_function_privilege('{ROLE}', 'snowflake_ids.registry_serve(text)', 'execute')");
-    ensure!(sql::one::<bool>(&mut new.connect("postgres")?, &granted)?, "the dump has no grants");
+    ensure!(new.connect("postgres")?.one::<bool>(&granted)?, "the dump has no grants");
     Ok(new)
 }
 
@@ -130,7 +125,7 @@ fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
 
     // Each node raises the tags to what it has received itself.
     for client in &mut clients {
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
     }
     taken.extend(take_both(&mut clients, 300)?);
     becomes(&mut clients[0], NAME, "up")?;
@@ -145,7 +140,7 @@ fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
 fn an_extension_created_anew_is_another_registry() -> Result<()> {
     let (cluster, mut clients) = two_nodes()?;
     let mut taken = take_both(&mut clients, 30)?;
-    cluster.registry.connect("postgres")?.batch_execute(&format!(
+    cluster.registry.connect("postgres")?.run(&format!(
         "drop extension snowflake_ids; create extension snowflake_ids;
          grant execute on function snowflake_ids.registry_serve(text),
              snowflake_ids.registry_take_over(text) to {ROLE};
@@ -153,7 +148,7 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     ))?;
     for client in &mut clients {
         taken.extend(refuses(client, "t", &["use_registry"])?);
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
     }
     taken.extend(take_both(&mut clients, 100)?);
     ids::unique(taken)
@@ -169,50 +164,49 @@ fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
         clients.push(node.connect("postgres")?);
     }
     let (mut stranger, mut others) = (clients.pop().context("the third")?, clients);
-    stranger.batch_execute("select snowflake_ids.use_local_registry()")?;
+    stranger.run("select snowflake_ids.use_local_registry()")?;
     let mut taken = Vec::new();
     let mut workers = Vec::new();
     for client in &mut others {
         taken.push(wait_for_id(client)?);
         workers.push(worker(client)?);
     }
-    cluster.registry.connect("postgres")?.batch_execute(&format!(
+    cluster.registry.connect("postgres")?.run(&format!(
         "drop extension snowflake_ids; create extension snowflake_ids;
          grant execute on function snowflake_ids.registry_serve(text),
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
-    others[0].batch_execute(JOIN)?;
+    others[0].run(JOIN)?;
     // Before it has shown its lease, the registry cannot know of any.
     let mut registry = cluster.registry.connect("postgres")?;
     wait::until_true("the lease of the first", || {
         let shown = "select count(*) > 0 from snowflake_ids.worker_lease where former_until is not null";
-        sql::one(&mut registry, shown)
+        registry.one(shown)
     })?;
     taken.push(wait_for_id(&mut others[0])?);
     assert_eq!(worker(&mut others[0])?, workers[0], "it keeps its own");
-    stranger.batch_execute(JOIN)?;
-    let refused = wait::until(wait::LONG, "a refusal", || {
-        Ok(sql::error(&mut stranger, "select snowflake_nextval()").ok())
-    })?;
+    stranger.run(JOIN)?;
+    let refused =
+        wait::until(wait::LONG, "a refusal", || Ok(stranger.error("select snowflake_nextval()").ok()))?;
     let said = format!("{} {}", refused.detail().unwrap_or_default(), refused.hint().unwrap_or_default());
     ensure!(said.contains("was made anew") && said.contains("worker_release_former"), "{said}");
     // The other node still issues under the lease of the former one, and keeps that, too.
-    taken.push(sql::one(&mut others[1], "select snowflake_nextval()")?);
-    others[1].batch_execute(JOIN)?;
+    taken.push(others[1].one("select snowflake_nextval()")?);
+    others[1].run(JOIN)?;
     taken.push(wait_for_id(&mut others[1])?);
     assert_eq!(worker(&mut others[1])?, workers[1], "it keeps its own, too");
     let released = "select snowflake_ids.worker_release_former()";
-    cluster.registry.connect("postgres")?.batch_execute(released)?;
+    cluster.registry.connect("postgres")?.run(released)?;
     taken.push(wait_for_id(&mut stranger)?);
     ensure!(!workers.contains(&worker(&mut stranger)?), "one of its own");
     ids::unique(taken)
 }
 
 fn worker(client: &mut Client) -> Result<i32> {
-    sql::one(client, "select worker_id from snowflake_ids.status")
+    client.one("select worker_id from snowflake_ids.status")
 }
 
-/// What is wrong with one tag is told to sessions that wait for another of the same registry.
+/// The problem of one tag is told to sessions that wait for another of the same registry.
 #[test]
 fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -221,20 +215,18 @@ fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     let mut client = cluster.session()?;
     take(&mut client, "secret", 5)?;
     take(&mut client, "t", 5)?;
-    client.batch_execute(
-        "create role app login; select snowflake_ids.segment_grant('secret', 'postgres', 'ALL')",
-    )?;
+    client.run("create role app login; select snowflake_ids.segment_grant('secret', 'postgres', 'ALL')")?;
     let mut registry = cluster.registry.connect("postgres")?;
-    registry.batch_execute("select snowflake_ids.segment_set('secret', 0, true)")?;
+    registry.run("select snowflake_ids.segment_set('secret', 0, true)")?;
     refuses(&mut client, "secret", &["segment_raise", "\"secret\""])?;
     assert!(registry_status::<String>(&mut client, NAME, "error")?.contains("secret"));
     // The tag that is waited for has trouble of its own.
-    registry.batch_execute("begin; select from snowflake_ids.segment where tag = 't' for update")?;
-    client.batch_execute("set role app")?;
+    registry.run("begin; select from snowflake_ids.segment where tag = 't' for update")?;
+    client.run("set role app")?;
     wait_at_most(&mut client, Duration::from_millis(700))?;
     let (_, error) = exhaust(&mut client, "t")?;
     assert!(!said(&error).contains("secret"), "{}", said(&error));
     let status: String = registry_status(&mut client, NAME, "coalesce(error, '')")?;
     assert!(!status.is_empty() && !status.contains("secret"), "{status}");
-    Ok(registry.batch_execute("rollback")?)
+    registry.run("rollback")
 }

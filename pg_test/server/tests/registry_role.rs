@@ -1,4 +1,4 @@
-//! How nodes reach a registry, and what they can do there: reserve, and nothing else.
+//! Nodes reach a registry, and can reserve there, and nothing else.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -9,13 +9,11 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::owner::Owner;
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Shutdown, programs, sql};
+use snowflake_ids_server_tests::{Shutdown, cases, programs, sql::Session};
 use std::process::Command;
 use std::time::Duration;
 
-#[test]
-fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
-    let cluster = Cluster::start(1)?;
+fn the_role_of_nodes_can_reserve_and_nothing_else(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "")?;
     assert_eq!(next(&mut cluster.session()?, "t")?, 1);
     let mut shard = cluster.registry.connect_as(ROLE, PASSWORD)?;
@@ -32,8 +30,7 @@ fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
         "select snowflake_ids.use_registry('central')",
         "select snowflake_ids.state_reset()",
     ] {
-        let error = sql::error(&mut shard, statement)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{statement}: {error:?}");
+        shard.fails(statement, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -63,49 +60,47 @@ fn requests_that_make_no_sense_are_refused() -> Result<()> {
 }
 
 /// No other role is told where the registry is, or what other tags there are.
-#[test]
-fn users_are_not_told_where_the_registry_is() -> Result<()> {
-    let mut cluster = Cluster::start(1)?;
+fn users_are_not_told_where_the_registry_is(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
     let port = cluster.registry.port().to_string();
     cluster.registry.stop(Shutdown::Immediate)?;
     wait_at_most(&mut client, Duration::from_secs(2))?;
-    client.batch_execute("create role app; grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to app")?;
+    client.run("create role app; grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to app")?;
     exhaust(&mut client, "t")?;
     becomes(&mut client, NAME, "failing")?;
     let all_told = |client: &mut postgres::Client| -> Result<String> {
-        let error = sql::error(client, "select segment_nextval('t')")?;
-        // What attaching a column asks the registry for.
-        let seed = sql::error(client, "select snowflake_ids_internal.registry_seed('t', 5)")?;
+        let error = client.error("select segment_nextval('t')")?;
+        // The registry's answer when a column is attached.
+        let seed = client.error("select snowflake_ids_internal.registry_seed('t', 5)")?;
         let status: String = registry_status(client, NAME, "coalesce(error, '')")?;
         Ok(format!("{}\n{}\n{status}", said(&error), said(&seed)))
     };
     let told = all_told(&mut client)?;
     assert!(told.matches(&port).count() >= 2, "{told}");
-    client.batch_execute("set role app")?;
+    client.run("set role app")?;
     let told = all_told(&mut client)?;
     assert!(told.contains("reach") || told.contains("broke"), "{told}");
     assert!(!told.contains(&port) && !told.contains("127.0.0.1"), "{told}");
-    let error = sql::error(&mut client, "select * from snowflake_ids_internal.registry_reached")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    client
+        .fails("select * from snowflake_ids_internal.registry_reached", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     let tag = "select snowflake_ids_internal.tag_of_default('segment_nextval(''t''::text)')";
-    assert_eq!(sql::one::<Option<String>>(&mut client, tag)?.as_deref(), Some("t"));
-    client.batch_execute("reset role; grant pg_read_all_stats to app; set role app")?;
+    assert_eq!(client.one::<Option<String>>(tag)?.as_deref(), Some("t"));
+    client.run("reset role; grant pg_read_all_stats to app; set role app")?;
     assert!(all_told(&mut client)?.contains(&port));
-    Ok(())
+    cluster.registry.start_again()
 }
 
 #[test]
 fn a_mapping_for_public_serves_and_the_view_counts_calls() -> Result<()> {
     let (registry, _node, mut client) = strangers()?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "drop user mapping for postgres server central;
          create user mapping for public server central options (user '{ROLE}', password '{PASSWORD}')"
     ))?;
     create(&mut registry.connect("postgres")?, "t", "step => 10, max_step => 10")?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     take(&mut client, "t", 100)?;
     becomes(&mut client, NAME, "up")?;
     assert!(registry_status::<i64>(&mut client, NAME, "calls::bigint")? >= 10);
@@ -133,17 +128,17 @@ fn a_registry_is_reached_by_tls() -> Result<()> {
 
     let node = node().start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
-    client.batch_execute(&format!("alter server {NAME} options (add sslmode 'disable')"))?;
-    assert!(said(&sql::error(&mut client, JOIN)?).contains(NAME));
+    client.run(&format!("alter server {NAME} options (add sslmode 'disable')"))?;
+    assert!(said(&client.error(JOIN)?).contains(NAME));
     let root = certificate.display();
-    client.batch_execute(&format!(
+    client.run(&format!(
         "alter server {NAME} options (set sslmode 'verify-full', set host 'localhost', add sslrootcert '{root}')"
     ))?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     assert_eq!(take(&mut client, "t", 2000)?.len(), 2000);
     // Another name than the certificate's.
-    client.batch_execute(&format!("{LEAVE}; alter server {NAME} options (set host '127.0.0.1')"))?;
-    assert!(said(&sql::error(&mut client, JOIN)?).contains(NAME));
+    client.run(&format!("{LEAVE}; alter server {NAME} options (set host '127.0.0.1')"))?;
+    assert!(said(&client.error(JOIN)?).contains(NAME));
     Ok(())
 }
 
@@ -154,7 +149,7 @@ fn why_a_registry_cannot_be_reached_is_told_with_the_way_out() -> Result<()> {
     registry.serve_nodes()?;
     let node = node().start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
-    registry.connect("postgres")?.batch_execute("create role shut_out login")?;
+    registry.connect("postgres")?.run("create role shut_out login")?;
     registry.rule("host all shut_out 127.0.0.1/32 reject")?;
     let server = "alter server central options";
     let mapping = "alter user mapping for postgres server central options";
@@ -196,12 +191,20 @@ fn why_a_registry_cannot_be_reached_is_told_with_the_way_out() -> Result<()> {
             format!("{server} (set port '{}')", registry.port()),
         ),
     ] {
-        client.batch_execute(&wrong)?;
-        let error = sql::error(&mut client, JOIN)?;
+        client.run(&wrong)?;
+        let error = client.error(JOIN)?;
         let told = format!("{} {}", error.message(), error.detail().unwrap_or_default());
         ensure!(told.contains(said) && !told.contains(".c:"), "{wrong}: {told}");
         ensure!(error.hint().is_some_and(|told| told.contains(hint)), "{wrong}: {error:?}");
-        client.batch_execute(&mend)?;
+        client.run(&mend)?;
     }
-    Ok(client.batch_execute(JOIN)?)
+    client.run(JOIN)
+}
+
+#[test]
+fn nobody_may_or_sees_more_than_is_theirs() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![the_role_of_nodes_can_reserve_and_nothing_else, users_are_not_told_where_the_registry_is],
+    )
 }

@@ -1,12 +1,13 @@
-//! What is handed over to a registry that is behind what the node received of it: nothing. Raised to what one node knows, it
+//! Nothing is handed over to a registry that is behind the ids that the node received of it. Raised to what one node knows, it
 //! would be taken by all for what it was.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use postgres::Client;
-use postgres::error::{DbError, SqlState};
+use postgres::error::DbError;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, ROLE, received, row, strangers};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 
 /// All that a registry says of its tags.
 const TAGS: &str =
@@ -33,16 +34,15 @@ fn refused(
     words: &[&str],
 ) -> Result<DbError> {
     let mut at_registry = registry.connect("postgres")?;
-    let before: String = sql::one(&mut at_registry, TAGS)?;
-    let error = sql::error(client, statement)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let before: String = at_registry.one(TAGS)?;
+    let error = client.fails(statement, sql::NOT_IN_STATE)?;
     let message = format!("cannot use registry \"{NAME}\": segment tag \"{tag}\" there is not fit");
     assert_eq!(error.message(), message, "{error:?}");
     let (detail, hint) = (error.detail().context("no DETAIL")?, error.hint().context("no HINT")?);
     for word in words {
         assert!(detail.contains(word) || hint.contains(word), "no {word}: {error:?}");
     }
-    assert_eq!(sql::one::<String>(&mut at_registry, TAGS)?, before, "{statement} changed the registry");
+    assert_eq!(at_registry.one::<String>(TAGS)?, before, "{statement} changed the registry");
     Ok(error)
 }
 
@@ -51,15 +51,15 @@ fn waits(registry: &mut Client, sessions: i64) -> Result<()> {
     let waiting = format!(
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and usename = '{ROLE}'"
     );
-    wait::until_true("hand-overs to wait for a row", || Ok(sql::one::<i64>(registry, &waiting)? >= sessions))
+    wait::until_true("hand-overs to wait for a row", || Ok(registry.one::<i64>(&waiting)? >= sessions))
 }
 
 fn raise(registry: &Server, tag: &str, highest: i64) -> Result<()> {
     let raise = format!("select snowflake_ids.segment_raise('{tag}', {highest})");
-    Ok(registry.connect("postgres")?.batch_execute(&raise)?)
+    registry.connect("postgres")?.run(&raise)
 }
 
-/// Whoever received more than the other one, it is refused until the tag is raised above both; also where it has left the
+/// A node is refused until the tag is raised above both, whichever of them received more; also where it has left the
 /// registry meanwhile.
 #[test]
 fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
@@ -78,19 +78,19 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
     cluster.registry.replace_by(old)?;
 
     for client in &mut clients {
-        let before: String = sql::one(client, NODE)?;
+        let before: String = client.one(NODE)?;
         let highest = format!("Ids up to {} were received from it before", received(client, "t")?);
         refused(&cluster.registry, client, JOIN, "t", &[&highest, "segment_raise('t', id)"])?;
-        assert_eq!(sql::one::<String>(client, NODE)?, before);
+        assert_eq!(client.one::<String>(NODE)?, before);
     }
     let [first, second] = &mut clients;
-    second.batch_execute(LEAVE)?;
+    second.run(LEAVE)?;
     let alone = take(second, "t", 30)?;
     refused(&cluster.registry, second, JOIN, "t", &["segment_raise('t', id)"])?;
     let highest = received(first, "t")?.max(received(second, "t")?).max(row(second, "t", "max_id")?);
     raise(&cluster.registry, "t", highest)?;
     for client in &mut clients {
-        client.batch_execute(JOIN)?;
+        client.run(JOIN)?;
         taken.extend(take(client, "t", 100)?);
     }
     // By itself it gave what others of the registry may have had; no node has had one twice.
@@ -98,7 +98,7 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
     ids::unique(taken)
 }
 
-/// What was handed over was noted as received: a tag that is lost again is not made again.
+/// Ids handed over were recorded as received: a tag that is lost again is not made again.
 #[test]
 fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     let (mut registry, _node, mut client) = strangers()?;
@@ -106,7 +106,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     create(&mut client, "zzz", "")?;
     let mut taken = take(&mut client, "own", 30)?;
     let old = copy(&mut registry)?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     taken.extend(take(&mut client, "own", 30)?);
     settled(&mut client, "own")?;
     registry.replace_by(old)?;
@@ -125,7 +125,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     create(&mut at_registry, "own", &format!("step => 10, max_step => 10, start => {above}"))?;
     refused(&registry, &mut client, JOIN, "zzz", &["It is gone"])?;
     create(&mut at_registry, "zzz", "")?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     taken.extend(take(&mut client, "own", 30)?);
     ids::growing(&taken)
 }
@@ -144,7 +144,7 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
         settled(&mut client, tag)?;
     }
     cluster.registry.replace_by(old)?;
-    client.batch_execute(
+    client.run(
         "create table c (id bigint, note int); insert into c select n, n from generate_series(1, 1000) n",
     )?;
 
@@ -158,13 +158,13 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
         &["segment_create('since', start => id)"],
     )?;
     let default = "select count(*) from pg_attrdef where adrelid = 'c'::regclass";
-    assert_eq!(sql::one::<i64>(&mut client, default)?, 0);
-    // What is wrong with one tag is no matter to another one.
-    client.batch_execute("create table d (id bigint); insert into d values (7)")?;
-    client.batch_execute("select snowflake_ids.attach('d', 'id', 'segment', 'other')")?;
+    assert_eq!(client.one::<i64>(default)?, 0);
+    // A problem of one tag is no matter to another one.
+    client.run("create table d (id bigint); insert into d values (7)")?;
+    client.run("select snowflake_ids.attach('d', 'id', 'segment', 'other')")?;
     raise(&cluster.registry, "t", received(&mut client, "t")?)?;
-    client.batch_execute(&attach("t"))?;
-    assert!(sql::one::<i64>(&mut client, "insert into c (note) values (0) returning id")? > 1000);
+    client.run(&attach("t"))?;
+    assert!(client.one::<i64>("insert into c (note) values (0) returning id")? > 1000);
     Ok(())
 }
 
@@ -179,13 +179,13 @@ fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result
         settled(&mut client, tag)?;
     }
     let mut registry = cluster.registry.connect("postgres")?;
-    registry.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    registry.run("select snowflake_ids.segment_drop('t')")?;
     let error = refused(&cluster.registry, &mut client, JOIN, "t", &["It is gone", "on purpose"])?;
     let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
     assert!(error.hint().is_some_and(|hint| hint.contains(delete)), "{error:?}");
-    client.batch_execute(delete)?;
-    client.batch_execute(JOIN)?;
-    let tags = sql::column::<String>(&mut registry, "select tag from snowflake_ids.segment")?;
+    client.run(delete)?;
+    client.run(JOIN)?;
+    let tags = registry.column::<String>("select tag from snowflake_ids.segment")?;
     assert_eq!(tags, ["u"], "it is not made again");
     create(&mut registry, "t", "step => 10, max_step => 10")?;
     assert_eq!(wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
@@ -206,25 +206,25 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     };
     // Days that are neither over nor begun in any time zone about here.
     noted(&mut client, "current_date - 3")?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     noted(&mut client, "current_date + 3")?;
     refused(&cluster.registry, &mut client, JOIN, "t", &["Ids of a later period were received"])?;
     noted(&mut client, "null")?;
     refused(&cluster.registry, &mut client, JOIN, "t", &["It starts over each day, month or year now"])?;
-    client.batch_execute("delete from snowflake_ids.received")?;
-    client.batch_execute(JOIN)?;
+    client.run("delete from snowflake_ids.received")?;
+    client.run(JOIN)?;
     next(&mut client, "t")?;
     Ok(())
 }
 
-/// What another registry gave, as the predecessor of this one, says nothing of this one: it is raised to that.
+/// Ids of another registry, as the predecessor of this one, say nothing of this one: it is raised to that.
 #[test]
 fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     let cluster = Cluster::start(1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
-    client.batch_execute(
+    client.run(
         "insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 5000), ('another', 'a', 7);
          select snowflake_ids.use_registry('central')",
     )?;
@@ -242,7 +242,7 @@ fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> 
     }
     // The second node's row of "b" comes after the first one's, and has it locked when that comes to "c".
     for (node, [its, other]) in cluster.nodes.iter().zip([["b", "c"], ["c", "b"]]) {
-        node.connect("postgres")?.batch_execute(&format!(
+        node.connect("postgres")?.run(&format!(
             "insert into snowflake_ids.received (identity, tag, max_id)
              select identity, '{its}', 0 from snowflake_ids.registry_server union all select 'another', '{other}', 0"
         ))?;
@@ -259,7 +259,7 @@ fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> 
     }
     locked.rollback()?;
     for joins in joining {
-        joins.join().map_err(|_| anyhow!("the session that joins"))??;
+        joins.ended()?;
     }
     Ok(())
 }
@@ -275,11 +275,11 @@ fn a_row_that_is_set_back_meanwhile_is_not_raised() -> Result<()> {
         let mut changed = owner.transaction()?;
         changed.batch_execute(&format!("select snowflake_ids.{change}"))?;
         let mut client = cluster.session()?;
-        let joins = std::thread::spawn(move || sql::error(&mut client, JOIN));
+        let joins = std::thread::spawn(move || client.error(JOIN));
         let mut registry = cluster.registry.connect("postgres")?;
         waits(&mut registry, 1)?;
         changed.commit()?;
-        let error = joins.join().map_err(|_| anyhow!("the session that joins"))??;
+        let error = joins.ended()?;
         assert!(error.message().contains("segment tag \"t\" there is not fit"), "{change}: {error:?}");
     }
     Ok(())

@@ -10,43 +10,64 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
 use std::time::Duration;
 
 const NAMES: [&str; 2] = ["first", "second"];
 const JOIN: &str = "select snowflake_ids.use_registry('first', 'second')";
 
-/// Two registries that share a tag, or nothing yet.
-fn registries(shared: bool) -> Result<[Server; 2]> {
-    let registries = [auto().start()?, auto().start()?];
-    for (remainder, registry) in registries.iter().enumerate() {
-        let mut client = registry.serve_nodes()?;
-        if shared {
-            let definition = format!("step => 10, max_step => 100, increment => 2, remainder => {remainder}");
-            create(&mut client, "t", &definition)?;
+/// Two registries, and two servers that know both.
+struct Several {
+    registries: [Server; 2],
+    nodes: [Server; 2],
+}
+
+impl Several {
+    fn start() -> Result<Self> {
+        // A registry has a fifth of it, as there are two.
+        let node = || node().set("snowflake_ids.registry_timeout", "5s").start();
+        let several = Self { registries: [auto().start()?, auto().start()?], nodes: [node()?, node()?] };
+        several.introduce()?;
+        Ok(several)
+    }
+
+    fn introduce(&self) -> Result<()> {
+        for (name, registry) in NAMES.into_iter().zip(&self.registries) {
+            registry.serve_nodes()?;
+            self.nodes.iter().try_for_each(|node| node.introduce(name, &[registry.port()]).map(drop))?;
         }
+        Ok(())
     }
-    Ok(registries)
-}
 
-/// A server that knows both.
-fn stranger(registries: &[Server; 2]) -> Result<(Server, Client)> {
-    // A registry has a fifth of it, as there are two.
-    let node = node().set("snowflake_ids.registry_timeout", "5s").start()?;
-    for (name, registry) in NAMES.into_iter().zip(registries) {
-        drop(node.introduce(name, &[registry.port()])?);
+    fn renew(&mut self) -> Result<()> {
+        self.nodes.iter().chain(&self.registries).try_for_each(Server::renew)?;
+        self.introduce()
     }
-    let client = node.connect("postgres")?;
-    Ok((node, client))
+
+    /// Makes the tag `t` on both registries, a share on each.
+    fn share(&self) -> Result<()> {
+        for (remainder, registry) in self.registries.iter().enumerate() {
+            let definition = format!("step => 10, max_step => 100, increment => 2, remainder => {remainder}");
+            create(&mut registry.connect("postgres")?, "t", &definition)?;
+        }
+        Ok(())
+    }
+
+    /// A session of the first node, which has joined neither.
+    fn stranger(&self) -> Result<Client> {
+        self.nodes[0].connect("postgres")
+    }
+
+    /// The same once both share the tag and the node has joined both.
+    fn joined(&self) -> Result<Client> {
+        self.share()?;
+        let mut client = self.stranger()?;
+        client.run(JOIN)?;
+        Ok(client)
+    }
 }
 
-fn joined(registries: &[Server; 2]) -> Result<(Server, Client)> {
-    let (node, mut client) = stranger(registries)?;
-    client.batch_execute(JOIN)?;
-    Ok((node, client))
-}
-
-/// How many of the ids are of either registry.
+/// The number of ids of each registry.
 fn shares(ids: &[i64]) -> [usize; 2] {
     let odd = ids.iter().filter(|id| **id % 2 == 1).count();
     [ids.len() - odd, odd]
@@ -59,27 +80,25 @@ fn used_again(registry: &Server) -> Result<()> {
 }
 
 /// Under load of two nodes, each of the registries in turn dies, hangs and is stopped.
-#[test]
-fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again() -> Result<()> {
-    let mut registries = registries(true)?;
-    let (nodes, mut clients): (Vec<_>, Vec<_>) =
-        [joined(&registries)?, joined(&registries)?].into_iter().unzip();
-    let loads = nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
+fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again(several: &mut Several) -> Result<()> {
+    let mut clients = [several.joined()?, several.nodes[1].connect("postgres")?];
+    clients[1].run(JOIN)?;
+    let loads = several.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     Load::all_go_on(&loads)?;
     for number in [0, 1] {
-        used_again(&registries[number])?;
-        registries[number].kill9()?;
+        used_again(&several.registries[number])?;
+        several.registries[number].kill9()?;
         Load::all_go_on(&loads)?;
-        used_again(&registries[1 - number])?;
+        used_again(&several.registries[1 - number])?;
         becomes(&mut clients[number], NAMES[number], "failing")?;
-        registries[number].start_again()?;
-        used_again(&registries[number])?;
+        several.registries[number].start_again()?;
+        used_again(&several.registries[number])?;
 
-        let paused = registries[number].pause()?;
+        let paused = several.registries[number].pause()?;
         Load::all_go_on(&loads)?;
-        used_again(&registries[1 - number])?;
+        used_again(&several.registries[1 - number])?;
         drop(paused);
-        used_again(&registries[number])?;
+        used_again(&several.registries[number])?;
         becomes(&mut clients[number], NAMES[number], "up")?;
     }
     let taken = Load::end_all(loads);
@@ -89,36 +108,32 @@ fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again() -> Result
 }
 
 /// It hangs for longer than calls wait.
-#[test]
-fn one_that_hangs_fails_no_call() -> Result<()> {
-    let registries = registries(true)?;
-    let (_node, mut client) = joined(&registries)?;
+fn one_that_hangs_fails_no_call(several: &mut Several) -> Result<()> {
+    let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 500)?;
-    let paused = registries[0].pause()?;
+    let paused = several.registries[0].pause()?;
     taken.extend(take(&mut client, "t", 2000)?);
     drop(paused);
     ids::unique(taken)
 }
 
-#[test]
-fn ids_are_refused_only_when_none_is_left_and_both_are_named() -> Result<()> {
-    let mut registries = registries(true)?;
-    let (_node, mut client) = joined(&registries)?;
+fn ids_are_refused_only_when_none_is_left_and_both_are_named(several: &mut Several) -> Result<()> {
+    let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 200)?;
     wait_for_id(&mut client)?;
     assert_eq!(snowflakes::status::<String>(&mut client, "leased_from")?, "first");
-    for registry in &mut registries {
+    for registry in &mut several.registries {
         registry.stop(Shutdown::Fast)?;
     }
     wait_at_most(&mut client, Duration::from_secs(1))?;
     let [first, second] = NAMES.map(|name| format!("Registry \"{name}\""));
     taken.extend(refused_with(&mut client, "t", &[&first, &second])?.0);
     wait_as_long_as_it_takes(&mut client)?;
-    registries[1].start_again()?;
+    several.registries[1].start_again()?;
     let more = take(&mut client, "t", 100)?;
     assert_eq!(shares(&more), [0, 100]);
     taken.extend(more);
-    registries[0].start_again()?;
+    several.registries[0].start_again()?;
     wait::until_true("ids of the first", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
@@ -134,34 +149,31 @@ fn wrong_terms(error: &DbError, registry: &str) {
     assert!(said.contains("\"t\"") && said.contains(registry), "{error:?}");
 }
 
-#[test]
-fn terms_that_would_repeat_ids_are_refused_at_once() -> Result<()> {
-    let registries = registries(true)?;
-    let (_node, mut client) = stranger(&registries)?;
-    let mut at_second = registries[1].connect("postgres")?;
+fn terms_that_would_repeat_ids_are_refused_at_once(several: &mut Several) -> Result<()> {
+    several.share()?;
+    let mut client = several.stranger()?;
+    let mut at_second = several.registries[1].connect("postgres")?;
     create(&mut client, "t", "")?;
     for wrong in
         ["increment => 2, remainder => 0", "increment => 3, remainder => 1", "increment => 1, remainder => 0"]
     {
-        at_second.batch_execute(&format!("select snowflake_ids.segment_alter('t', {wrong})"))?;
-        wrong_terms(&sql::error(&mut client, JOIN)?, "second");
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
+        at_second.run(&format!("select snowflake_ids.segment_alter('t', {wrong})"))?;
+        wrong_terms(&client.error(JOIN)?, "second");
+        assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     }
-    // Any multiple of the number of registries will do.
-    at_second.batch_execute("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
-    client.batch_execute(JOIN)?;
+    // Any multiple of the number of several.registries will do.
+    at_second.run("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
+    client.run(JOIN)?;
     let taken = take(&mut client, "t", 200)?;
     assert!(taken.iter().all(|id| id % 2 == 0 || id % 6 == 3), "{taken:?}");
     ids::unique(taken)
 }
 
-#[test]
-fn terms_that_become_wrong_take_a_registry_out_until_they_are_right() -> Result<()> {
-    let registries = registries(true)?;
-    let (_node, mut client) = joined(&registries)?;
+fn terms_that_become_wrong_take_a_registry_out_until_they_are_right(several: &mut Several) -> Result<()> {
+    let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 300)?;
-    let mut at_second = registries[1].connect("postgres")?;
-    at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 0)")?;
+    let mut at_second = several.registries[1].connect("postgres")?;
+    at_second.run("select snowflake_ids.segment_alter('t', remainder => 0)")?;
     let more = take(&mut client, "t", 1000)?;
     taken.extend(&more);
     let last = take(&mut client, "t", 500)?;
@@ -173,7 +185,7 @@ fn terms_that_become_wrong_take_a_registry_out_until_they_are_right() -> Result<
         Ok(of_registry.or(of_tag))
     })?;
     assert!(trouble.contains("remainder") || trouble.contains("increment"), "{trouble}");
-    at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 1)")?;
+    at_second.run("select snowflake_ids.segment_alter('t', remainder => 1)")?;
     wait::until_true("ids of the second", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
@@ -182,25 +194,25 @@ fn terms_that_become_wrong_take_a_registry_out_until_they_are_right() -> Result<
     ids::unique(taken)
 }
 
-#[test]
-fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves() -> Result<()> {
-    let registries = registries(false)?;
-    let (_node, mut client) = stranger(&registries)?;
+fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
+    several: &mut Several,
+) -> Result<()> {
+    let mut client = several.stranger()?;
     create(&mut client, "t", "step => 10, max_step => 100")?;
     let mut taken = take(&mut client, "t", 37)?;
-    client.batch_execute(JOIN)?;
-    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    client.run(JOIN)?;
+    client.run("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
-    // Which of them is asked next depends on how soon each answers: so each is alone for a while.
+    // The quicker one is asked next: so each is alone for a while.
     for (number, what) in ["ids of the first", "ids of the second"].into_iter().enumerate() {
-        let _paused = registries[1 - number].pause()?;
+        let _paused = several.registries[1 - number].pause()?;
         wait::until_true(what, || {
             taken.extend(take(&mut client, "t", 100)?);
             of_other.extend(take(&mut client, "other", 1000)?);
             Ok(shares(&taken[37..])[number] > 50 && shares(&of_other)[number] > 50)
         })?;
     }
-    for (number, registry) in registries.iter().enumerate() {
+    for (number, registry) in several.registries.iter().enumerate() {
         for tag in ["t", "other"] {
             let mut at_registry = registry.connect("postgres")?;
             let definition: String = row(&mut at_registry, tag, "increment || ' ' || remainder")?;
@@ -216,22 +228,20 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves() -> R
 }
 
 /// The order is what tells which numbers are whose, so it is kept.
-#[test]
-fn a_second_registry_is_added_and_taken_away() -> Result<()> {
-    let registries = registries(false)?;
-    let (_node, mut client) = stranger(&registries)?;
-    create(&mut registries[0].connect("postgres")?, "t", "step => 10, max_step => 10")?;
-    client.batch_execute("select snowflake_ids.use_registry('first')")?;
+fn a_second_registry_is_added_and_taken_away(several: &mut Several) -> Result<()> {
+    let mut client = several.stranger()?;
+    create(&mut several.registries[0].connect("postgres")?, "t", "step => 10, max_step => 10")?;
+    client.run("select snowflake_ids.use_registry('first')")?;
     let mut taken = take(&mut client, "t", 95)?;
-    wrong_terms(&sql::error(&mut client, JOIN)?, "first");
+    wrong_terms(&client.error(JOIN)?, "first");
     taken.extend(take(&mut client, "t", 20)?);
     let alter = "select snowflake_ids.segment_alter('t', increment => 2, remainder => 0)";
-    registries[0].connect("postgres")?.batch_execute(alter)?;
-    let above: i64 = row(&mut registries[0].connect("postgres")?, "t", "max_id")?;
+    several.registries[0].connect("postgres")?.run(alter)?;
+    let above: i64 = row(&mut several.registries[0].connect("postgres")?, "t", "max_id")?;
     let definition =
         format!("step => 10, max_step => 10, increment => 2, remainder => 1, start => {}", above + 1);
-    create(&mut registries[1].connect("postgres")?, "t", &definition)?;
-    client.batch_execute(JOIN)?;
+    create(&mut several.registries[1].connect("postgres")?, "t", &definition)?;
+    client.run(JOIN)?;
     // One that is slow to answer is left out for a while.
     let mut more = Vec::new();
     wait::until_true("ids of both", || {
@@ -239,20 +249,18 @@ fn a_second_registry_is_added_and_taken_away() -> Result<()> {
         Ok(shares(&more).into_iter().all(|share| share > 50))
     })?;
     taken.extend(more);
-    client.batch_execute("select snowflake_ids.use_registry('first')")?;
+    client.run("select snowflake_ids.use_registry('first')")?;
     let more = take(&mut client, "t", 100)?;
     assert_eq!(shares(&more[50..]), [50, 0]);
     taken.extend(more);
     ids::unique(taken)
 }
 
-#[test]
-fn a_connection_cut_again_and_again_repeats_nothing() -> Result<()> {
-    let registries = registries(true)?;
-    let (node, _client) = joined(&registries)?;
-    let load = node.load_of_tag("t", 3)?;
+fn a_connection_cut_again_and_again_repeats_nothing(several: &mut Several) -> Result<()> {
+    several.joined()?;
+    let load = several.nodes[0].load_of_tag("t", 3)?;
     for round in 0..20 {
-        registries[round % 2].end_nodes_sessions()?;
+        several.registries[round % 2].end_nodes_sessions()?;
         load.run(Duration::from_millis(30));
     }
     load.goes_on()?;
@@ -262,12 +270,11 @@ fn a_connection_cut_again_and_again_repeats_nothing() -> Result<()> {
 }
 
 /// Each registry is compared with what was received of that one; where one was set back, none is changed.
-#[test]
-fn where_one_was_set_back_none_is_raised() -> Result<()> {
-    let registries = registries(true)?;
-    let (_node, mut client) = joined(&registries)?;
+fn where_one_was_set_back_none_is_raised(several: &mut Several) -> Result<()> {
+    let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 300)?;
-    let mut at_registries = [registries[0].connect("postgres")?, registries[1].connect("postgres")?];
+    let mut at_registries =
+        [several.registries[0].connect("postgres")?, several.registries[1].connect("postgres")?];
     let highest = |clients: &mut [Client; 2]| -> Result<[i64; 2]> {
         let [first, second] = clients;
         Ok([row(first, "t", "max_id")?, row(second, "t", "max_id")?])
@@ -279,17 +286,35 @@ fn where_one_was_set_back_none_is_raised() -> Result<()> {
     settled(&mut client, "t")?;
     let before = highest(&mut at_registries)?;
     // The first would be raised, if the second were not refused.
-    client.batch_execute(
-        "insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 50000)",
-    )?;
-    at_registries[1].batch_execute("select snowflake_ids.segment_set('t', 1, true)")?;
+    client
+        .run("insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 50000)")?;
+    at_registries[1].run("select snowflake_ids.segment_set('t', 1, true)")?;
     let set_back = highest(&mut at_registries)?;
-    let error = sql::error(&mut client, JOIN)?;
+    let error = client.error(JOIN)?;
     assert!(error.message().contains("cannot use registry \"second\": segment tag \"t\""), "{error:?}");
     assert_eq!(highest(&mut at_registries)?, set_back);
-    at_registries[1].batch_execute(&format!("select snowflake_ids.segment_raise('t', {})", before[1]))?;
-    client.batch_execute(JOIN)?;
+    at_registries[1].run(&format!("select snowflake_ids.segment_raise('t', {})", before[1]))?;
+    client.run(JOIN)?;
     assert!(highest(&mut at_registries)?.iter().all(|highest| *highest >= 50_000));
     taken.extend(take(&mut client, "t", 300)?);
     ids::unique(taken)
+}
+
+#[test]
+fn any_one_of_several_suffices() -> Result<()> {
+    cases::run(
+        cases![
+            ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again,
+            one_that_hangs_fails_no_call,
+            ids_are_refused_only_when_none_is_left_and_both_are_named,
+            terms_that_would_repeat_ids_are_refused_at_once,
+            terms_that_become_wrong_take_a_registry_out_until_they_are_right,
+            tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves,
+            a_second_registry_is_added_and_taken_away,
+            a_connection_cut_again_and_again_repeats_nothing,
+            where_one_was_set_back_none_is_raised
+        ],
+        Several::start,
+        Several::renew,
+    )
 }

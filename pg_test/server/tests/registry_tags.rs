@@ -1,27 +1,21 @@
-//! What changes a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
+//! Changes of a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
 //! server.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, received, refused_with, row, wait_at_most};
 use snowflake_ids_server_tests::segments::{create, next, take, take_until_refused};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session, wait};
 use std::thread;
 use std::time::Duration;
-
-/// A server whose database `postgres` is the registry, with a session there.
-fn registry() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.registry_timeout", "20s").start()?;
-    let client = server.session()?;
-    Ok((server, client))
-}
 
 /// A database that knows the registry and has not joined it.
 fn stranger(server: &Server, name: &str) -> Result<Client> {
     server.create_database(name)?;
     let mut client = server.connect(name)?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "set client_min_messages = warning;
          create extension postgres_fdw;
          create server {NAME} foreign data wrapper postgres_fdw
@@ -35,26 +29,26 @@ fn stranger(server: &Server, name: &str) -> Result<Client> {
 /// A database that uses the registry.
 fn node(server: &Server, name: &str) -> Result<Client> {
     let mut client = stranger(server, name)?;
-    client.batch_execute(JOIN)?;
+    client.run(JOIN)?;
     Ok(client)
 }
 
 fn attach(client: &mut Client, table: &str) -> Result<()> {
-    Ok(client.batch_execute(&format!("select snowflake_ids.attach('{table}', 'id', 'segment', 'orders')"))?)
+    client.run(&format!("select snowflake_ids.attach('{table}', 'id', 'segment', 'orders')"))
 }
 
 fn insert(client: &mut Client, table: &str, rows: usize) -> Result<Vec<i64>> {
-    sql::column(
-        client,
-        &format!("insert into {table} (note) select n from generate_series(1, {rows}) n returning id"),
-    )
+    client.column(&format!(
+        "insert into {table} (note) select n from generate_series(1, {rows}) n returning id"
+    ))
 }
 
-#[test]
-fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> Result<()> {
-    let (server, _registry) = registry()?;
-    let mut client = node(&server, "node")?;
-    client.batch_execute(
+fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it(
+    server: &mut Server,
+) -> Result<()> {
+    server.session()?;
+    let mut client = node(server, "node")?;
+    client.run(
         "set snowflake_ids.segment_auto_create = on;
          create table a (id bigint, note int); create table b (id bigint, note int);
          insert into b select n, n from generate_series(1, 700) n",
@@ -69,7 +63,7 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> 
     assert!(second[700] > 700, "{} after 700", second[700]);
     ids::unique(second)?;
     // Rows that were imported, and attached once more.
-    client.batch_execute("insert into b select n, n from generate_series(50001, 51500) n")?;
+    client.run("insert into b select n, n from generate_series(50001, 51500) n")?;
     attach(&mut client, "b")?;
     assert!(received(&mut client, "orders")? >= 51_500);
     let after = insert(&mut client, "b", 1000)?;
@@ -77,22 +71,21 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> 
     ids::unique(first)
 }
 
-/// What another server holds is its own until an operator says so there.
-#[test]
-fn what_another_node_holds_is_taken_away_where_that_is_asked_for() -> Result<()> {
-    let (server, mut registry) = registry()?;
+/// Ids that another server holds are its own until an operator says so there.
+fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Server) -> Result<()> {
+    let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
-    let [mut client, mut other] = [node(&server, "node")?, node(&server, "other")?];
+    let [mut client, mut other] = [node(server, "node")?, node(server, "other")?];
     next(&mut other, "orders")?;
-    client.batch_execute("create table a (id bigint, note int); insert into a values (5000)")?;
+    client.run("create table a (id bigint, note int); insert into a values (5000)")?;
     attach(&mut client, "a")?;
-    other.batch_execute("select snowflake_ids.segment_discard('orders')")?;
+    other.run("select snowflake_ids.segment_discard('orders')")?;
     let mut taken = take(&mut other, "orders", 10)?;
     assert!(taken[0] > 5000, "{} after 5000", taken[0]);
     // A tag of its own leaves a gap, and nothing comes twice.
-    registry.batch_execute("select snowflake_ids.segment_create('own')")?;
+    registry.run("select snowflake_ids.segment_create('own')")?;
     let mut own = take(&mut registry, "own", 10)?;
-    registry.batch_execute("select snowflake_ids.segment_discard('own')")?;
+    registry.run("select snowflake_ids.segment_discard('own')")?;
     own.extend(take(&mut registry, "own", 10)?);
     ids::growing(&own)?;
     taken.extend(insert(&mut client, "a", 10)?);
@@ -100,97 +93,94 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for() -> Result<()>
 }
 
 /// The same before it is committed: the registry has been raised by then, whatever becomes of the transaction.
-#[test]
-fn a_transaction_that_attaches_takes_ids_above_the_columns() -> Result<()> {
-    let (server, _registry) = registry()?;
-    let mut client = node(&server, "node")?;
-    client.batch_execute(
+fn a_transaction_that_attaches_takes_ids_above_the_columns(server: &mut Server) -> Result<()> {
+    server.session()?;
+    let mut client = node(server, "node")?;
+    client.run(
         "set snowflake_ids.segment_auto_create = on; create table a (id bigint, note int);
          insert into a select n, n from generate_series(1, 700) n",
     )?;
     let mut taken = take(&mut client, "orders", 100)?;
     for end in ["rollback", "commit"] {
-        client.batch_execute("begin; savepoint s")?;
+        client.run("begin; savepoint s")?;
         attach(&mut client, "a")?;
-        client.batch_execute("rollback to s")?;
+        client.run("rollback to s")?;
         attach(&mut client, "a")?;
         taken.extend(insert(&mut client, "a", 100)?);
-        client.batch_execute(end)?;
+        client.run(end)?;
         taken.extend(take(&mut client, "orders", 100)?);
     }
     assert!(taken[100] > 700, "{} after 700", taken[100]);
     ids::growing(&taken)
 }
 
-#[test]
-fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags() -> Result<()> {
-    let (server, mut registry) = registry()?;
-    let mut client = node(&server, "node")?;
-    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
+    server: &mut Server,
+) -> Result<()> {
+    let mut registry = server.session()?;
+    let mut client = node(server, "node")?;
+    client.run("set snowflake_ids.segment_auto_create = on")?;
     next(&mut client, "t")?;
-    registry.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    registry.run("select snowflake_ids.segment_drop('t')")?;
     let mut other = server.connect("node")?;
     let (_, error) = take_until_refused(&mut other, "t");
     let error = error.downcast::<postgres::Error>()?;
     assert_eq!(error.code(), Some(&SqlState::UNDEFINED_OBJECT), "{error:?}");
     let count = "select count(*) from snowflake_ids.segment where tag = 't'";
-    assert_eq!(sql::one::<i64>(&mut registry, count)?, 0, "the tag is there again");
+    assert_eq!(registry.one::<i64>(count)?, 0, "the tag is there again");
     // Nor by roles that may: others would get the ids again that this database has received.
     wait_at_most(&mut client, Duration::from_secs(2))?;
     refused_with(&mut client, "t", &["segment_create"])?;
-    assert_eq!(sql::one::<i64>(&mut registry, count)?, 0, "the tag is there again");
+    assert_eq!(registry.one::<i64>(count)?, 0, "the tag is there again");
     // A tag that was not received here is made.
     assert_eq!(next(&mut client, "another")?, 1);
     Ok(())
 }
 
-#[test]
-fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
+fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) -> Result<()> {
     const DEFINITION: &str =
         "row(step, max_step, increment, remainder, start, max_value, reset, time_zone, format)::text";
-    let (server, mut registry) = registry()?;
-    let mut client = stranger(&server, "node")?;
+    let mut registry = server.session()?;
+    let mut client = stranger(server, "node")?;
     create(&mut client, "t", "step => 10")?;
     create(&mut client, "ended", "")?;
     take(&mut client, "t", 20)?;
-    client.batch_execute(JOIN)?;
-    registry.batch_execute(
+    client.run(JOIN)?;
+    registry.run(
         "select snowflake_ids.segment_alter('t', increment => 10, remainder => 3, step => 50, max_step => 500,
                                             max_value => 99999, format => 'Z{n:7}');
          select snowflake_ids.segment_alter('ended', increment => 7);
          update snowflake_ids.segment set start = 4000 where tag = 't'",
     )?;
     let taken = take(&mut client, "t", 2000)?;
-    client.batch_execute(LEAVE)?;
+    client.run(LEAVE)?;
     let definition = row::<String>(&mut client, "t", DEFINITION)?;
     assert_eq!(definition, row::<String>(&mut registry, "t", DEFINITION)?);
     let after = take(&mut client, "t", 100)?;
     assert!(after[0] > taken[1999] && after.iter().all(|id| id % 10 == 3), "{after:?}");
     assert_eq!(next(&mut client, "ended")? % 7, 0);
-    let text: String = sql::one(&mut client, "select segment_nextval_text('t')")?;
+    let text: String = client.one("select segment_nextval_text('t')")?;
     assert!(text.starts_with('Z'), "{text}");
     // Of one that does not answer nothing is known: what this database has stays as it was when it left last.
-    client.batch_execute(&format!("{JOIN}; alter server {NAME} options (set port '1')"))?;
-    registry.batch_execute("select snowflake_ids.segment_alter('t', increment => 20)")?;
-    client.batch_execute(LEAVE)?;
+    client.run(&format!("{JOIN}; alter server {NAME} options (set port '1')"))?;
+    registry.run("select snowflake_ids.segment_alter('t', increment => 20)")?;
+    client.run(LEAVE)?;
     assert_eq!(row::<String>(&mut client, "t", DEFINITION)?, definition);
     Ok(())
 }
 
-/// What is left over at a stop lies below what was received, which a column may have that is attached before it is taken up.
-#[test]
-fn what_was_left_over_is_not_given_to_a_column_that_has_it() -> Result<()> {
-    let (mut server, mut registry) = registry()?;
+/// Saved ranges lie below the highest received id, which a column may have that is attached before they are used.
+fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) -> Result<()> {
+    let mut registry = server.session()?;
     create(&mut registry, "orders", "step => 1000")?;
-    let mut client = node(&server, "node")?;
+    let mut client = node(server, "node")?;
     let last = next(&mut client, "orders")?;
     drop((client, registry));
     server.restart()?;
     let mut client = server.connect("node")?;
     let imported = last + 100;
     assert!(received(&mut client, "orders")? > imported);
-    client
-        .batch_execute(&format!("create table a (id bigint, note int); insert into a values ({imported})"))?;
+    client.run(&format!("create table a (id bigint, note int); insert into a values ({imported})"))?;
     attach(&mut client, "a")?;
     let given = next(&mut client, "orders")?;
     assert!(given > imported, "{given} after {imported}");
@@ -199,39 +189,51 @@ fn what_was_left_over_is_not_given_to_a_column_that_has_it() -> Result<()> {
 
 /// A statement of a session that waits for a lock until another session commits.
 fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Option<SqlState>> {
-    let pid: i32 = sql::one(client, "select pg_backend_pid()")?;
+    let pid = client.process()?;
     thread::scope(|scope| {
         let waiter = scope.spawn(move || client.batch_execute(statement));
         let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
         let found = wait::until_true(&format!("a lock to hold up {statement}"), || {
-            Ok(waiter.is_finished() || sql::one::<Option<bool>>(by, &waiting)? == Some(true))
+            Ok(waiter.is_finished() || by.one::<Option<bool>>(&waiting)? == Some(true))
         });
-        by.batch_execute("commit")?;
+        by.run("commit")?;
         found?;
-        let done = waiter.join().map_err(|_| anyhow!("{statement} panicked"))?;
+        let done = waiter.ended();
         Ok(done.err().and_then(|error| error.code().cloned()))
     })
 }
 
-/// Where registries come into use or are given up while a column is attached, neither they nor the row here would be raised.
-#[test]
-fn the_registry_does_not_change_while_a_column_is_attached() -> Result<()> {
-    let (server, mut registry) = registry()?;
+/// Neither a registry nor the row here would be raised, if registries came into use or were given up while a column is attached.
+fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) -> Result<()> {
+    let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
-    let [mut client, mut other] = [node(&server, "node")?, server.connect("node")?];
-    client.batch_execute("create table a (id bigint, note int); insert into a values (5000)")?;
-    client.batch_execute("begin")?;
+    let [mut client, mut other] = [node(server, "node")?, server.connect("node")?];
+    client.run("create table a (id bigint, note int); insert into a values (5000)")?;
+    client.run("begin")?;
     attach(&mut client, "a")?;
     assert_eq!(held_up(&mut other, &mut client, LEAVE)?, None);
     assert!(next(&mut client, "orders")? > 5000);
 
     // The other way round.
-    client.batch_execute("insert into a values (9000)")?;
-    client.batch_execute(&format!("begin; {JOIN}"))?;
+    client.run("insert into a values (9000)")?;
+    client.run(&format!("begin; {JOIN}"))?;
     let attached = "select snowflake_ids.attach('a', 'id', 'segment', 'orders')";
     let refused = held_up(&mut other, &mut client, attached)?;
     assert_eq!(refused, Some(SqlState::T_R_SERIALIZATION_FAILURE));
     attach(&mut other, "a")?;
     assert!(next(&mut client, "orders")? > 9000);
     Ok(())
+}
+
+#[test]
+fn tags_of_a_registry_change() -> Result<()> {
+    Server::builder().set("snowflake_ids.registry_timeout", "20s").cases(cases![
+        ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it,
+        what_another_node_holds_is_taken_away_where_that_is_asked_for,
+        a_transaction_that_attaches_takes_ids_above_the_columns,
+        a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags,
+        who_leaves_goes_on_by_the_terms_that_the_registry_has,
+        what_was_left_over_is_not_given_to_a_column_that_has_it,
+        the_registry_does_not_change_while_a_column_is_attached
+    ])
 }

@@ -1,16 +1,15 @@
-//! What an operator calls to repair something, on a node whose registry answers, hangs or is away: it ends in what its page says, or
+//! Calls that repair something, on a node whose registry answers, hangs or is away: each ends as its page says, or
 //! changes nothing.
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{Cluster, NAME, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::segments::next;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, Shutdown, snowflakes, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql, sql::Session};
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy)]
 enum Outcome {
     Done,
@@ -39,28 +38,27 @@ const CALLS: [(&str, Outcome, Outcome); 11] = [
     ("state_reset(now())", Done, SILENT),
 ];
 
-/// A node that gives ids of each kind.
-fn node() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::start(1)?;
+/// A session of a node that gives ids of each kind.
+fn node(cluster: &Cluster) -> Result<Client> {
     cluster.create("t", "step => 1000, max_step => 1000")?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
-    client.batch_execute("select snowflake_ids.generator_create('web', '41/0/10/12 epoch=2020-01-01')")?;
-    Ok((cluster, client))
+    client.run("select snowflake_ids.generator_create('web', '41/0/10/12 epoch=2020-01-01')")?;
+    Ok(client)
 }
 
 /// Calls each, and sees that ids of each kind go on above the former ones.
 fn call_all(client: &mut Client, answers: bool) -> Result<()> {
     let web = "select snowflake_nextval('web')";
-    let mut former = (snowflakes::next(client)?, sql::one::<i64>(client, web)?, next(client, "t")?);
+    let mut former = (snowflakes::next(client)?, client.one::<i64>(web)?, next(client, "t")?);
     for (call, answered, otherwise) in CALLS {
         let worker = status::<Option<i32>>(client, "worker_id")?;
         let statement = format!("select snowflake_ids.{call}");
         match if answers { answered } else { otherwise } {
             Done => client.batch_execute(&statement).context(call)?,
             Refused(words) => {
-                let error = sql::error(client, &statement).context(call)?;
-                assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+                let error = client.error(&statement).context(call)?;
+                assert_eq!(error.code(), sql::NOT_IN_STATE, "{call}: {error:?}");
                 assert!(error.message().contains(words), "{call}: {error:?}");
                 assert!(!words.contains("answer") || said(&error).contains(NAME), "{call}: {error:?}");
                 assert_eq!(status::<Option<i32>>(client, "worker_id")?, worker, "{call}");
@@ -68,7 +66,7 @@ fn call_all(client: &mut Client, answers: bool) -> Result<()> {
         }
         let later = (
             snowflakes::next(client).context(call)?,
-            sql::one::<i64>(client, web).context(call)?,
+            client.one::<i64>(web).context(call)?,
             next(client, "t")?,
         );
         assert!(later.0 > former.0 && later.2 > former.2, "{call}: {former:?}, {later:?}");
@@ -78,15 +76,13 @@ fn call_all(client: &mut Client, answers: bool) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn on_a_node_whose_registry_answers() -> Result<()> {
-    let (_cluster, mut client) = node()?;
+fn on_a_node_whose_registry_answers(cluster: &mut Cluster) -> Result<()> {
+    let mut client = node(cluster)?;
     call_all(&mut client, true)
 }
 
-#[test]
-fn on_a_node_whose_registry_hangs() -> Result<()> {
-    let (cluster, mut client) = node()?;
+fn on_a_node_whose_registry_hangs(cluster: &mut Cluster) -> Result<()> {
+    let mut client = node(cluster)?;
     next(&mut client, "t")?;
     let paused = cluster.registry.pause()?;
     call_all(&mut client, false)?;
@@ -94,21 +90,20 @@ fn on_a_node_whose_registry_hangs() -> Result<()> {
     snowflakes::next(&mut client).map(drop)
 }
 
-#[test]
-fn on_a_node_whose_registry_is_away() -> Result<()> {
-    let (mut cluster, mut client) = node()?;
+fn on_a_node_whose_registry_is_away(cluster: &mut Cluster) -> Result<()> {
+    let mut client = node(cluster)?;
     next(&mut client, "t")?;
     cluster.registry.stop(Shutdown::Immediate)?;
-    call_all(&mut client, false)
+    call_all(&mut client, false)?;
+    cluster.registry.start_again()
 }
 
-/// What a server does that keeps its own leases needs nobody.
+/// A server that keeps its own leases needs nobody.
 #[test]
 fn on_a_server_that_is_its_own_registry() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;
     let mut former = wait_for_id(&mut client)?;
-    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    client.run("select snowflake_ids.segment_create('t')")?;
     for call in [
         "state_adopt()",
         "clock_accept()",
@@ -121,7 +116,19 @@ fn on_a_server_that_is_its_own_registry() -> Result<()> {
         former = later;
     }
     let number = next(&mut client, "t")?;
-    client.batch_execute("select snowflake_ids.segment_set('t', 5000, force => true)")?;
+    client.run("select snowflake_ids.segment_set('t', 5000, force => true)")?;
     assert_eq!((number, next(&mut client, "t")?), (1, 5001));
     Ok(())
+}
+
+#[test]
+fn calls_end_in_what_their_page_says() -> Result<()> {
+    Cluster::cases(
+        1,
+        cases![
+            on_a_node_whose_registry_answers,
+            on_a_node_whose_registry_hangs,
+            on_a_node_whose_registry_is_away
+        ],
+    )
 }

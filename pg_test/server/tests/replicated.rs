@@ -5,9 +5,9 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::row;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
-/// What the subscriber runs for each row that arrives: the text in it.
+/// The subscriber runs the text of each row that arrives.
 const ON_ARRIVAL: &str = "
     create function obey() returns trigger language plpgsql as $$
     begin
@@ -19,30 +19,30 @@ const ON_ARRIVAL: &str = "
 
 /// A server with both databases, and a session in each: everything is published.
 fn replicating() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().small().set("wal_level", "logical").start()?;
+    let server = Server::builder().set("wal_level", "logical").start()?;
     let mut clients = Vec::new();
     for name in ["publisher", "subscriber"] {
         server.create_database(name)?;
         let mut client = server.connect(name)?;
-        client.batch_execute(
+        client.run(
             "create table orders (id bigint primary key, what text); create sequence copied; create sequence sent",
         )?;
         clients.push(client);
     }
     let [mut publisher, mut subscriber] =
         <[Client; 2]>::try_from(clients).map_err(|_| anyhow::anyhow!("two"))?;
-    subscriber.batch_execute(ON_ARRIVAL)?;
+    subscriber.run(ON_ARRIVAL)?;
     create(&mut publisher, "theirs", "")?;
     create(&mut publisher, "both", "increment => 5")?;
-    publisher.batch_execute("select snowflake_ids.bind_sequence('copied')")?;
-    publisher.batch_execute("create publication everything for all tables")?;
+    publisher.run("select snowflake_ids.bind_sequence('copied')")?;
+    publisher.run("create publication everything for all tables")?;
     // Made beforehand: to have the subscription make it would wait for its own transaction.
-    publisher.batch_execute("select pg_create_logical_replication_slot('s', 'pgoutput')")?;
+    publisher.run("select pg_create_logical_replication_slot('s', 'pgoutput')")?;
     Ok((server, publisher, subscriber))
 }
 
 fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
-    subscriber.batch_execute(&format!(
+    subscriber.run(&format!(
         "create subscription theirs connection 'host={} port={} user=postgres dbname=publisher'
              publication everything with (create_slot = false, slot_name = 's')",
         server.socket_folder().display(),
@@ -50,7 +50,7 @@ fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
     ))?;
     wait::until_true("the initial copies", || {
         let left = "select count(*) from pg_subscription_rel where srsubstate <> 'r'";
-        Ok(sql::one::<i64>(subscriber, left)? == 0)
+        Ok(subscriber.one::<i64>(left)? == 0)
     })
 }
 
@@ -61,7 +61,7 @@ fn send(server: &Server, publisher: &mut Client, subscriber: &mut Client, id: i6
     wait::until_true(&format!("the row with {what}"), || {
         let error = server.log().lines().find(|line| line.contains("ERROR")).map(str::to_owned);
         ensure!(error.is_none(), "{error:?}");
-        Ok(!sql::column::<bool>(subscriber, &arrived)?.is_empty())
+        Ok(!subscriber.column::<bool>(&arrived)?.is_empty())
     })
 }
 
@@ -72,8 +72,7 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
         create(&mut subscriber, tag, "")?;
         take(&mut subscriber, tag, 10)?;
     }
-    subscriber
-        .batch_execute("create role r; create table items (id bigint); insert into items values (5000)")?;
+    subscriber.run("create role r; create table items (id bigint); insert into items values (5000)")?;
     subscribe(&server, &mut subscriber)?;
     let steps = [
         "select snowflake_ids.segment_raise('raised', 500)",
@@ -93,11 +92,11 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     assert_eq!(next(&mut subscriber, "moved")?, 20_001);
     assert_eq!(next(&mut subscriber, "by_hand")?, 30_001);
     assert_eq!(next(&mut subscriber, "altered")?, 14);
-    assert_eq!(sql::one::<i64>(&mut subscriber, "select count(*) from snowflake_ids.segment_privilege")?, 1);
+    assert_eq!(subscriber.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
     assert_eq!(next(&mut subscriber, "created")?, 77);
-    assert_eq!(sql::one::<i64>(&mut subscriber, "insert into items default values returning id")?, 5001);
-    // What the publisher does to its own tags, before and while it is subscribed to, is its own.
-    publisher.batch_execute(
+    assert_eq!(subscriber.one::<i64>("insert into items default values returning id")?, 5001);
+    // Changes of the publisher's own tags, before and while it is subscribed to, stay there.
+    publisher.run(
         "select snowflake_ids.bind_sequence('sent');
          select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
          select snowflake_ids.segment_drop('theirs')",
@@ -106,12 +105,12 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     assert_eq!(row::<i64>(&mut subscriber, "both", "increment")?, 1);
     assert_eq!(next(&mut subscriber, "both")?, 11);
     let strangers = "select count(*) from snowflake_ids.segment where tag in ('theirs', 'later', 'dropped')";
-    assert_eq!(sql::one::<i64>(&mut subscriber, strangers)?, 0);
+    assert_eq!(subscriber.one::<i64>(strangers)?, 0);
     assert!(next(&mut subscriber, "dropped").is_err());
-    // Which sequences are bound, too: by their numbers they are others here.
+    // Nor are its bound sequences bound here: their OIDs are those of others.
     let bound =
         "select count(*) from snowflake_ids.sequence_binding where tag is distinct from 'public.items'";
-    assert_eq!(sql::one::<i64>(&mut subscriber, bound)?, 0);
+    assert_eq!(subscriber.one::<i64>(bound)?, 0);
     Ok(())
 }
 
@@ -120,17 +119,60 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
 fn a_truncate_that_arrives_leaves_bound_sequences_at_their_end() -> Result<()> {
     let (server, mut publisher, mut subscriber) = replicating()?;
     let emptied = "create table emptied (id bigserial primary key)";
-    publisher.batch_execute(emptied)?;
-    subscriber.batch_execute(emptied)?;
-    subscriber.batch_execute("select snowflake_ids.attach('emptied', 'id', 'segment')")?;
-    subscriber.batch_execute("insert into emptied select from generate_series(1, 3)")?;
+    publisher.run(emptied)?;
+    subscriber.run(emptied)?;
+    subscriber.run("select snowflake_ids.attach('emptied', 'id', 'segment')")?;
+    subscriber.run("insert into emptied select from generate_series(1, 3)")?;
     subscribe(&server, &mut subscriber)?;
-    publisher.batch_execute("truncate emptied restart identity")?;
+    publisher.run("truncate emptied restart identity")?;
     send(&server, &mut publisher, &mut subscriber, 1, "select 1")?;
-    assert_eq!(sql::one::<i64>(&mut subscriber, "select count(*) from emptied")?, 0, "the TRUNCATE arrived");
+    assert_eq!(subscriber.one::<i64>("select count(*) from emptied")?, 0, "the TRUNCATE arrived");
     let at_end = "select is_called and last_value = 9223372036854775807 from emptied_id_seq";
-    assert!(sql::one::<bool>(&mut subscriber, at_end)?, "a call that is not redirected gives old numbers");
-    assert_eq!(sql::one::<i64>(&mut subscriber, "select nextval('emptied_id_seq')")?, 4);
+    assert!(subscriber.one::<bool>(at_end)?, "a call that is not redirected gives old numbers");
+    assert_eq!(subscriber.one::<i64>("select nextval('emptied_id_seq')")?, 4);
+    Ok(())
+}
+
+/// From 19 on a publisher's sequences come, too. One that is bound here gives this server's numbers; of one that the publisher has bound,
+/// and this server has not, calls fail rather than give numbers of the publisher's.
+#[test]
+fn sequences_that_arrive_move_no_bound_one() -> Result<()> {
+    let (server, mut publisher, mut subscriber) = replicating()?;
+    if publisher.one::<i32>("select current_setting('server_version_num')::int")? < 190_000 {
+        println!("sequences are replicated from 19 on");
+        return Ok(());
+    }
+    for client in [&mut publisher, &mut subscriber] {
+        client.run("create sequence theirs; create sequence ours")?;
+    }
+    publisher.run("select setval('ours', 70); select snowflake_ids.bind_sequence('theirs')")?;
+    publisher.run("create publication sequences for all sequences")?;
+    subscriber.run("select snowflake_ids.bind_sequence('ours')")?;
+    let first: i64 = subscriber.one("select nextval('ours')")?;
+    publisher.run("select pg_create_logical_replication_slot('q', 'pgoutput')")?;
+    subscriber.run(&format!(
+        "create subscription sequences connection 'host={} port={} user=postgres dbname=publisher'
+             publication sequences with (create_slot = false, slot_name = 'q')",
+        server.socket_folder().display(),
+        server.port()
+    ))?;
+    for again in [false, true] {
+        if again {
+            subscriber.run("alter subscription sequences refresh sequences")?;
+        }
+        wait::until_true("the sequences", || {
+            let left = "select count(*) from pg_subscription_rel where srsubstate <> 'r'";
+            Ok(subscriber.one::<i64>(left)? == 0)
+        })?;
+        let at_end = "select is_called and last_value = 9223372036854775807 from ours";
+        assert!(
+            subscriber.one::<bool>(at_end)?,
+            "a call that is not redirected gives the publisher's numbers"
+        );
+        assert!(subscriber.one::<i64>("select nextval('theirs')").is_err(), "a number of the publisher's");
+    }
+    let next: i64 = subscriber.one("select nextval('ours')")?;
+    assert_eq!(next, first + 1);
     Ok(())
 }
 
@@ -141,11 +183,11 @@ fn a_truncate_that_arrives_empties_none_of_the_extensions_tables() -> Result<()>
     create(&mut subscriber, "t", "")?;
     subscribe(&server, &mut subscriber)?;
     send(&server, &mut publisher, &mut subscriber, 1, "select 1")?;
-    subscriber.batch_execute("select snowflake_ids.segment_revoke('t', 'public', 'ALL')")?;
-    publisher.batch_execute("truncate snowflake_ids.segment_restricted")?;
+    subscriber.run("select snowflake_ids.segment_revoke('t', 'public', 'ALL')")?;
+    publisher.run("truncate snowflake_ids.segment_restricted")?;
     wait::until_true("an error", || {
         let restricted = "select count(*) from snowflake_ids.segment_restricted";
-        ensure!(sql::one::<i64>(&mut subscriber, restricted)? == 1, "the tag is open");
+        ensure!(subscriber.one::<i64>(restricted)? == 1, "the tag is open");
         Ok(server.logged("cannot apply TRUNCATE") > 0)
     })
 }

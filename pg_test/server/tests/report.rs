@@ -1,21 +1,21 @@
-//! What is told of a server as a whole, in all states that one can be in: what needs attention, the report, and the page.
+//! Attention, report and page of a server, in all states that one can be in.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::snowflakes::{next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
 
 const PAGE: &str = "select snowflake_ids.status_page()::pg_catalog.text";
 
 fn page(client: &mut Client) -> Result<String> {
-    let page: String = sql::one(client, PAGE)?;
+    let page: String = client.one(PAGE)?;
     ensure!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "half a page: {page}");
     ensure!(page.is_ascii(), "letters of some encoding: {page}");
     Ok(page)
 }
 
-/// What needs attention: severity, subject and problem of each, the worst first.
+/// The rows of `attention`: severity, subject and problem, the worst first.
 fn attention(client: &mut Client) -> Result<Vec<(String, String, String)>> {
     let rows = client.query("select severity, subject, problem, action from snowflake_ids.attention", &[])?;
     for row in &rows {
@@ -42,11 +42,9 @@ fn says(page: &str, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_quiet_server_is_well_and_says_what_it_has() -> Result<()> {
-    let server = Server::builder().small().set("cluster_name", "shop_1").start()?;
+fn a_quiet_server_is_well_and_says_what_it_has(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_create('invoices'); select segment_nextval('invoices');
          select snowflake_ids.generator_create('web', 'javascript');
          select snowflake_ids.series_create('of_customer');
@@ -57,21 +55,18 @@ fn a_quiet_server_is_well_and_says_what_it_has() -> Result<()> {
     let report = "select concat_ws(' ', r -> 'identity' ->> 'cluster_name', r -> 'identity' ->> 'state', r #>> '{tags,rows,0,tag}',
             r #>> '{generators,0,name}', r #>> '{series,0,name}', r #>> '{sequences,0,sequence}', r #>> '{tags,total}')
         from snowflake_ids.report() as r";
-    let told: String = sql::one(&mut client, report)?;
+    let told: String = client.one(report)?;
     assert_eq!(told, "shop_1 ready invoices web of_customer public.numbers 1");
     says(&page(&mut client)?, &["shop_1", "invoices", "public.numbers"])
 }
 
 /// The columns of a view, some of them with other values.
 fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str) -> Result<String> {
-    let columns = sql::column::<String>(
-        client,
-        &format!(
+    let columns = client.column::<String>(&format!(
             "select attname || ' ' || format_type(atttypid, null)
                  || case when attcollation = '\"C\"'::regcollation then ' collate \"C\"' else '' end
              from pg_attribute where attrelid = 'snowflake_ids.{view}'::regclass and attnum > 0 order by attnum"
-        ),
-    )?;
+        ))?;
     let columns = columns.iter().map(|column| {
         let (name, of) = column.split_once(' ').unwrap_or((column, "text"));
         let value = values.iter().find(|(altered, _)| *altered == name).map(|(_, value)| *value);
@@ -85,9 +80,7 @@ fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str)
 /// A view, columns of a row in it, and what is told of that: severity and problem.
 type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static str, &'static str);
 
-#[test]
-fn each_fault_is_told_by_itself() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     next(&mut client)?;
     let faults: [Fault; 14] = [
@@ -142,27 +135,24 @@ fn each_fault_is_told_by_itself() -> Result<()> {
         ),
     ];
     for (view, values, severity, problem) in faults {
-        let own: String =
-            sql::one(&mut client, &format!("select pg_get_viewdef('snowflake_ids.{view}'::regclass)"))?;
+        let own: String = client.one(&format!("select pg_get_viewdef('snowflake_ids.{view}'::regclass)"))?;
         let from = if view == "status" {
             format!("from ({}) as v", own.trim_end_matches(';'))
         } else {
             String::new()
         };
         let view_of_fault = altered(&mut client, view, values, &from)?;
-        client.batch_execute(&view_of_fault)?;
+        client.run(&view_of_fault)?;
         is_told(&mut client, severity, problem)?;
-        client.batch_execute(&format!("create or replace view snowflake_ids.{view} as {own}"))?;
+        client.run(&format!("create or replace view snowflake_ids.{view} as {own}"))?;
     }
     assert_eq!(attention(&mut client)?, []);
     Ok(())
 }
 
-#[test]
-fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn whoever_may_not_read_a_view_gets_no_page(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute("create role guest")?;
+    client.run("create role guest")?;
     let views = [
         "status",
         "status_history",
@@ -173,43 +163,38 @@ fn whoever_may_not_read_a_view_gets_no_page() -> Result<()> {
         "sequence_status",
     ];
     for view in views {
-        client
-            .batch_execute(&format!("revoke select on snowflake_ids.{view} from public; set role guest"))?;
-        let error = sql::error(&mut client, PAGE)?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{view}: {error:?}");
+        client.run(&format!("revoke select on snowflake_ids.{view} from public; set role guest"))?;
+        let error = client.fails(PAGE, &SqlState::INSUFFICIENT_PRIVILEGE)?;
         ensure!(error.message().contains(view), "{view}: {error:?}");
-        client.batch_execute(&format!("reset role; grant select on snowflake_ids.{view} to public"))?;
+        client.run(&format!("reset role; grant select on snowflake_ids.{view} to public"))?;
     }
-    client.batch_execute("set role guest")?;
+    client.run("set role guest")?;
     page(&mut client)?;
-    client.batch_execute(
+    client.run(
         "reset role; revoke execute on function snowflake_ids.status_page() from public; set role guest",
     )?;
-    let error = sql::error(&mut client, PAGE)?;
-    ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    client.fails(PAGE, &SqlState::INSUFFICIENT_PRIVILEGE)?;
     Ok(())
 }
 
-#[test]
-fn restricted_tags_show_to_those_who_may_see_them() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn restricted_tags_show_to_those_who_may_see_them(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create role guest; create role clerk;
          select snowflake_ids.segment_create('open'); select snowflake_ids.segment_create('payments');
          select snowflake_ids.segment_grant('payments', 'clerk', 'USAGE'); set role guest",
     )?;
     let seen = page(&mut client)?;
     ensure!(seen.contains("\"open\"") && !seen.contains("payments"), "{seen}");
-    client.batch_execute("set role clerk")?;
+    client.run("set role clerk")?;
     says(&page(&mut client)?, &["\"open\"", "\"payments\""])
 }
 
 #[test]
 fn a_standby_says_that_it_is_one() -> Result<()> {
-    let primary = Server::builder().small().start()?;
+    let primary = Server::builder().start()?;
     let mut client = primary.session()?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_create('invoices'); select snowflake_ids.series_create('tickets')",
     )?;
     let standby = primary.standby()?;
@@ -221,8 +206,8 @@ fn a_standby_says_that_it_is_one() -> Result<()> {
 
 #[test]
 fn a_server_without_the_library_says_what_it_takes() -> Result<()> {
-    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) =
+        Server::builder().without_preload().without("snowflake_ids.worker_id").with_session()?;
     is_told(&mut client, "alarm", "was not loaded when the server started")?;
     let page = page(&mut client)?;
     ensure!(!page.contains("\"tags\":") && page.contains("\"twitter\""), "{page}");
@@ -231,45 +216,44 @@ fn a_server_without_the_library_says_what_it_takes() -> Result<()> {
 
 #[test]
 fn a_damaged_state_file_comes_first_with_its_way_out() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     next(&mut server.session()?)?;
     server.stop(Shutdown::Fast)?;
     server.damage_state_file(|bytes| bytes[..bytes.len() / 2].to_vec())?;
     server.start_again()?;
     let mut client = server.session()?;
     page(&mut client)?;
-    sql::error(&mut client, "select snowflake_nextval()")?;
+    client.error("select snowflake_nextval()")?;
     let failed = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
-    assert_eq!(sql::one::<i64>(&mut client, failed)?, 1);
+    assert_eq!(client.one::<i64>(failed)?, 1);
     is_told(&mut client, "alarm", "issues no snowflake ids: the state file of snowflake_ids is damaged")
 }
 
 #[test]
 fn the_launcher_samples_what_goes_on() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.sample_interval", "1s").start()?;
-    let mut client = server.session()?;
-    sql::becomes_true(&mut client, "select count(*) > 0 from snowflake_ids.status_history")?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "1s").with_session()?;
+    client.becomes_true("select count(*) > 0 from snowflake_ids.status_history")?;
     take(&mut client, 1_000)?;
     // In transactions of their own: what one takes of a tag that it has made itself comes out of no buffer.
-    client.batch_execute("select snowflake_ids.segment_create('invoices')")?;
-    client.batch_execute("select count(segment_nextval('invoices')) from generate_series(1, 500)")?;
+    client.run("select snowflake_ids.segment_create('invoices')")?;
+    client.run("select count(segment_nextval('invoices')) from generate_series(1, 500)")?;
     let sum = |column| {
         format!(
             "select coalesce(sum({column} * extract(epoch from elapsed)), 0)::bigint from snowflake_ids.status_history"
         )
     };
-    sql::becomes_true(&mut client, &format!("select ({}) = 1000", sum("ids_per_second")))?;
-    sql::becomes_true(&mut client, &format!("select ({}) = 500", sum("segment_ids_per_second")))?;
+    client.becomes_true(&format!("select ({}) = 1000", sum("ids_per_second")))?;
+    client.becomes_true(&format!("select ({}) = 500", sum("segment_ids_per_second")))?;
     let waits = "select sum(h.waits) = (select sum(s.waits) from snowflake_ids.segment_status as s)
                  from snowflake_ids.status_history as h";
-    sql::becomes_true(&mut client, waits)?;
-    // What a tag has counted stays when it has no place any more.
-    client.batch_execute(
+    client.becomes_true(waits)?;
+    // Counts of a tag stay when it has no slot any more.
+    client.run(
         "select snowflake_ids.segment_drop('invoices'); select snowflake_ids.segment_create('orders')",
     )?;
-    client.batch_execute("select count(segment_nextval('orders')) from generate_series(1, 200)")?;
-    sql::becomes_true(&mut client, &format!("select ({}) = 700", sum("segment_ids_per_second")))?;
-    sql::becomes_true(&mut client, "select jsonb_array_length(snowflake_ids.report() -> 'history') > 1")?;
+    client.run("select count(segment_nextval('orders')) from generate_series(1, 200)")?;
+    client.becomes_true(&format!("select ({}) = 700", sum("segment_ids_per_second")))?;
+    client.becomes_true("select jsonb_array_length(snowflake_ids.report() -> 'history') > 1")?;
 
     // Without samples it says so; those that were taken stay.
     server.reload("snowflake_ids.sample_interval", "0")?;
@@ -279,33 +263,29 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
 
 #[test]
 fn nothing_is_sampled_where_it_is_switched_off() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.sample_interval", "0").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "0").with_session()?;
     // The launcher has looked around: it keeps the mark ahead.
     next(&mut client)?;
-    sql::becomes_true(
-        &mut client,
+    client.becomes_true(
         "select reservations > reserved_by_callers from snowflake_ids.status where snowflake_nextval() > 0",
     )?;
-    ensure!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.status_history")? == 0);
+    ensure!(client.one::<i64>("select count(*) from snowflake_ids.status_history")? == 0);
     let report = "select r -> 'history' = '[]' and (r ->> 'sample_interval')::float = 0 from snowflake_ids.report() as r";
-    ensure!(sql::one::<bool>(&mut client, report)?);
+    ensure!(client.one::<bool>(report)?);
     Ok(())
 }
 
-#[test]
-fn names_are_text_in_every_encoding() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn names_are_text_in_every_encoding(server: &mut Server) -> Result<()> {
     for encoding in ["UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"] {
         let mut client = server.create_encoded_database(encoding)?;
-        client.batch_execute(
+        client.run(
             "set client_encoding = 'UTF8'; create extension if not exists snowflake_ids;
              select snowflake_ids.segment_create('<script>\"&'' 1')",
         )?;
         // A letter of the database's own.
         let letter = if encoding == "EUC_JP" { "u&'\\3042'" } else { "u&'\\00e9'" };
         if encoding != "SQL_ASCII" {
-            client.batch_execute(&format!("select snowflake_ids.segment_create({letter})"))?;
+            client.run(&format!("select snowflake_ids.segment_create({letter})"))?;
             says(&page(&mut client)?, &[if encoding == "EUC_JP" { "\\u3042" } else { "\\u00e9" }])?;
         }
         says(&page(&mut client)?, &["\\u003cscript>\\\"&' 1"])?;
@@ -313,11 +293,9 @@ fn names_are_text_in_every_encoding() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn no_name_is_looked_up_where_the_caller_says() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn no_name_is_looked_up_where_the_caller_says(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create schema evil;
          create function evil.refuse(text, text) returns boolean language plpgsql as $$ begin raise 'found'; end $$;
          create operator evil.= (function = evil.refuse, leftarg = text, rightarg = text);
@@ -334,9 +312,8 @@ fn no_name_is_looked_up_where_the_caller_says() -> Result<()> {
 
 #[test]
 fn a_thousand_tags_fit() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", "1200").start()?;
-    let mut client = server.session()?;
-    client.batch_execute(
+    let (_server, mut client) = Server::builder().set("snowflake_ids.max_tags", "1200").with_session()?;
+    client.run(
         "select count(snowflake_ids.segment_create('tag ' || n)) from generate_series(1, 1100) as n;
          select count(segment_nextval('tag ' || n)) from generate_series(1, 300) as n",
     )?;
@@ -344,4 +321,16 @@ fn a_thousand_tags_fit() -> Result<()> {
     says(&page, &["\"total\": 1100", "tag 300"])?;
     ensure!(page.len() < 500_000, "{} bytes", page.len());
     Ok(())
+}
+
+#[test]
+fn the_report_and_the_page() -> Result<()> {
+    Server::builder().set("cluster_name", "shop_1").cases(cases![
+        a_quiet_server_is_well_and_says_what_it_has,
+        each_fault_is_told_by_itself,
+        whoever_may_not_read_a_view_gets_no_page,
+        restricted_tags_show_to_those_who_may_see_them,
+        names_are_text_in_every_encoding,
+        no_name_is_looked_up_where_the_caller_says
+    ])
 }

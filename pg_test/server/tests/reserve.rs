@@ -6,12 +6,12 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::segments::{LAUNCHER, process};
 use snowflake_ids_server_tests::snowflakes::{next, status, take};
-use snowflake_ids_server_tests::{Server, full, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, full, ids, sql::Session, wait};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 fn server(reserve: &str) -> Result<Server> {
-    Server::builder().small().set("snowflake_ids.reserve", reserve).start()
+    Server::builder().set("snowflake_ids.reserve", reserve).start()
 }
 
 /// Marks written since the start, and those of them that a call had to write.
@@ -146,7 +146,7 @@ fn the_supervisors_end_is_no_end_of_ids() -> Result<()> {
     for _ in 0..3 {
         load.goes_on()?;
         let pid = process(&mut client, LAUNCHER)?;
-        sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
+        client.one::<bool>(&format!("select pg_terminate_backend({pid})"))?;
         load.run(Duration::from_millis(300));
     }
     load.goes_on()?;

@@ -10,6 +10,7 @@ use snowflake_ids_server_tests::restores::From::{self, Missing, Old, Present};
 use snowflake_ids_server_tests::restores::Part;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::take;
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
 
@@ -20,11 +21,11 @@ const CLOCK: &str = "-1h";
 
 #[derive(Clone, Copy, Debug)]
 struct Mix {
-    /// Whether what is old is from a base backup of the running server, instead of a copy of the stopped one.
+    /// True if the old files are from a base backup of the running server, instead of a copy of the stopped one.
     base_backup: bool,
-    /// Whether it is put together elsewhere, instead of in the present directory.
+    /// True if it is put together elsewhere, instead of in the present directory.
     elsewhere: bool,
-    /// Whether Postgres's own part is the old one.
+    /// True if Postgres's own part is the old one.
     postgres: bool,
     state: From,
     witness: From,
@@ -67,7 +68,7 @@ fn all() -> Vec<Mix> {
     all
 }
 
-/// What a server has given in all its lives.
+/// The ids of a server in all its generations.
 struct Lives {
     server: Server,
     snowflakes: HashSet<i64>,
@@ -77,10 +78,9 @@ impl Lives {
     fn begin(builder: Builder) -> Result<Self> {
         let builder =
             builder.faketime().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
-        let server = builder.start()?;
-        let mut client = server.session()?;
+        let (server, mut client) = builder.with_session()?;
         create(&mut client, "orders", "")?;
-        client.batch_execute("create table orders (id bigint primary key)")?;
+        client.run("create table orders (id bigint primary key)")?;
         let mut lives = Self { server, snowflakes: HashSet::new() };
         lives.live()?;
         lives.server.set_clock(CLOCK)?;
@@ -123,13 +123,13 @@ impl Lives {
         if mix.state == Missing && mix.witness == Missing {
             // Nothing is left that could tell: what is documented is said by hand.
             let mut client = self.server.connect("postgres")?;
-            client.batch_execute("select snowflake_ids.state_reset()")?;
+            client.run("select snowflake_ids.state_reset()")?;
         }
         self.live()
     }
 }
 
-/// What an error may ask for.
+/// Functions that an error may ask for.
 const WAYS_OUT: [&str; 2] = ["snowflake_ids.state_adopt()", "snowflake_ids.state_reset()"];
 
 /// Takes an id; where that is refused, does what the error says.
@@ -143,7 +143,7 @@ fn follow_errors(client: &mut Client) -> Result<()> {
             if !followed.insert(function) {
                 bail!("{function} was no help: {error:?}");
             }
-            client.batch_execute(&format!("select {function}"))?;
+            client.run(&format!("select {function}"))?;
         }
         Ok(None)
     })
@@ -158,7 +158,7 @@ fn go_through(builder: Builder, mixes: &[Mix]) -> Result<()> {
 }
 
 fn number() -> Builder {
-    Server::builder().small()
+    Server::builder()
 }
 
 fn auto() -> Builder {

@@ -5,16 +5,16 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, snowflakes, sql::Session, wait};
 
 /// An oid that no database has by itself.
 const OID: u32 = 4_000_000_001;
 
 #[test]
 fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = server.connect("postgres")?;
-    let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
+    let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     if version < 150_000 {
         // Only the server itself says which oid it is.
         return Ok(());
@@ -24,7 +24,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
     create(&mut server.connect("shop")?, "orders", "")?;
     create(&mut server.connect("shop")?, "bills", "")?;
     for life in 0..2 {
-        client.batch_execute(&format!("create database life oid = {OID} template shop"))?;
+        client.run(&format!("create database life oid = {OID} template shop"))?;
         let mut inside = server.connect("life")?;
         let mut taken = take(&mut inside, "orders", 1500)?;
         ensure!(taken[0] == 1, "life {life} begins with {}", taken[0]);
@@ -32,16 +32,16 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
         ids::unique(taken)?;
         // Nor is it above what a transaction came to that was rolled back.
         if life == 0 {
-            inside.batch_execute("begin; select snowflake_ids.segment_set('bills', 5000)")?;
+            inside.run("begin; select snowflake_ids.segment_set('bills', 5000)")?;
             next(&mut inside, "bills")?;
-            inside.batch_execute("rollback")?;
+            inside.run("rollback")?;
             ensure!(next(&mut inside, "bills")? > 5000, "the floor holds in its own life");
         } else {
             let first = next(&mut inside, "bills")?;
             ensure!(first == 1, "bills of life {life} begin with {first}");
         }
         drop(inside);
-        client.batch_execute("drop database life with (force)")?;
+        client.run("drop database life with (force)")?;
     }
     Ok(())
 }
@@ -50,16 +50,15 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
 /// one of many such drops is as fast.
 #[test]
 fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = auto().with_session()?;
     server.create_database("model")?;
     create(&mut server.connect("model")?, "t", "")?;
-    client.batch_execute("set statement_timeout = '1s'")?;
+    client.run("set statement_timeout = '1s'")?;
     let mut number = 0;
     wait::until_true("a database to be dropped at once", || {
         number += 1;
         let name = format!("d{number}");
-        server.session()?.batch_execute(&format!("create database {name} template model"))?;
+        server.session()?.run(&format!("create database {name} template model"))?;
         let mut used = server.connect(&name)?;
         next(&mut used, "t")?;
         snowflakes::next(&mut used)?;
@@ -83,7 +82,7 @@ fn twice_as_many_as_workers_ask_for_their_first_ids_at_once() -> Result<()> {
     let mut client = server.connect("postgres")?;
     let names = (0..16).map(|number| format!("d{number}"));
     let clients = names.map(|name| {
-        client.batch_execute(&format!("create database {name} template model"))?;
+        client.run(&format!("create database {name} template model"))?;
         server.connect(&name)
     });
     let clients = clients.collect::<Result<Vec<_>>>()?;

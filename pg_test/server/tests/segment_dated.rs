@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,7 @@ const SESSIONS: usize = 8;
 const ZONE: &str = "Asia/Kathmandu";
 
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().faketime().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().faketime().with_session()?;
     create(&mut client, "t", &format!("reset => 'day', time_zone => '{ZONE}', step => 20"))?;
     Ok((server, client))
 }
@@ -22,26 +21,23 @@ fn server() -> Result<(Server, Client)> {
 /// Sets the clock to some seconds after a midnight of the zone: the one that comes `days` days after the next.
 fn set_clock_to_midnight(server: &Server, client: &mut Client, days: f64, seconds: f64) -> Result<()> {
     server.set_clock("+0")?;
-    let left: f64 = sql::one(
-        client,
-        &format!(
-            "select extract(epoch from (date_trunc('day', at) + interval '1 day') - at)::float8
+    let left: f64 = client.one(&format!(
+        "select extract(epoch from (date_trunc('day', at) + interval '1 day') - at)::float8
              from (select clock_timestamp() at time zone '{ZONE}' as at) t"
-        ),
-    )?;
+    ))?;
     server.set_clock(&format!("{:+.3}", left + days * 86_400.0 + seconds))
 }
 
 /// A key of the tag, taken apart: the day and the number.
 fn key(client: &mut Client) -> Result<(String, i64)> {
-    let key: String = sql::one(client, "select segment_nextval_text('t')")?;
+    let key: String = client.one("select segment_nextval_text('t')")?;
     let (day, number) = key.split_once('-').with_context(|| key.clone())?;
     assert!(number.len() >= 6, "{key}");
     Ok((day.to_owned(), number.parse()?))
 }
 
 fn today(client: &mut Client) -> Result<String> {
-    sql::one(client, &format!("select to_char(clock_timestamp() at time zone '{ZONE}', 'YYYYMMDD')"))
+    client.one(&format!("select to_char(clock_timestamp() at time zone '{ZONE}', 'YYYYMMDD')"))
 }
 
 #[test]
@@ -55,7 +51,7 @@ fn keys_over_midnight_under_load_are_distinct_and_each_day_s_are_dense() -> Resu
             let not_before = today(&mut client)?;
             let (day, number) = key(&mut client)?;
             assert!(not_before <= day && day <= today(&mut client)?, "key of {day} on {not_before}");
-            assert_eq!(sql::one::<i64>(&mut client, "select segment_currval('t')")?, number);
+            assert_eq!(client.one::<i64>("select segment_currval('t')")?, number);
             taken.push((day, number));
         }
         assert!(taken.is_sorted(), "keys do not grow");
@@ -93,8 +89,7 @@ fn a_restart_goes_on_within_the_day_and_the_next_day_begins_at_1() -> Result<()>
     }
     // The day changes while the server is down.
     drop(client);
-    server.stop(Shutdown::Fast)?;
-    server.start_again()?;
+    server.restart_by(Shutdown::Fast)?;
     client = server.connect("postgres")?;
     set_clock_to_midnight(&server, &mut client, 1.0, 3600.0)?;
     assert_eq!(key(&mut client)?, (today(&mut client)?, 1));
@@ -134,7 +129,7 @@ fn an_idle_tag_skips_the_days_without_a_key() -> Result<()> {
     let first = today(&mut client)?;
     set_clock_to_midnight(&server, &mut client, 3.0, 10.0)?;
     let numbers: Vec<String> =
-        sql::column(&mut client, "select segment_nextval_text('t') from generate_series(1, 30)")?;
+        client.column("select segment_nextval_text('t') from generate_series(1, 30)")?;
     let later = today(&mut client)?;
     assert!(later > first);
     assert_eq!(numbers, (1..=30).map(|n| format!("{later}-{n:06}")).collect::<Vec<_>>());
@@ -148,13 +143,13 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
     let first = key(&mut client)?;
     set_clock_to_midnight(&server, &mut client, 1.0, 600.0)?;
     // It has the row locked, so that nobody else can fill the buffers.
-    client.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    client.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let day = today(&mut client)?;
     assert!(day > first.0);
     for number in 1..=30 {
         assert_eq!(key(&mut client)?, (day.clone(), number));
     }
-    client.batch_execute("commit")?;
+    client.run("commit")?;
     assert_eq!(key(&mut client)?, (day, 31));
     Ok(())
 }
@@ -162,15 +157,14 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
 /// Clocks that are set back over midnight show it twice. The day begins with the first, as it does in series.
 #[test]
 fn a_day_begins_where_midnight_comes_first() -> Result<()> {
-    let server = Server::builder().small().faketime().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().faketime().with_session()?;
     let days = [
         ("Atlantic/Azores", "day", "2026-10-25 00:00:00+00", "20261024", "20261025"),
         ("America/Havana", "month", "2026-11-01 04:00:00+00", "202610", "202611"),
     ];
     for (tag, reset, midnight, before, after) in days {
         let midnight: f64 =
-            sql::one(&mut client, &format!("select extract(epoch from timestamptz '{midnight}')::float8"))?;
+            client.one(&format!("select extract(epoch from timestamptz '{midnight}')::float8"))?;
         // Never by way of the present, in which a worker could reserve ids.
         let set_clock = |seconds: i32| -> Result<()> {
             let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
@@ -181,7 +175,7 @@ fn a_day_begins_where_midnight_comes_first() -> Result<()> {
         let mut taken = Vec::new();
         for seconds in [-1_800, 600, 3_000, 4_200] {
             set_clock(seconds)?;
-            taken.push(sql::one::<String>(&mut client, &format!("select segment_nextval_text('{tag}')"))?);
+            taken.push(client.one::<String>(&format!("select segment_nextval_text('{tag}')"))?);
         }
         let numbers = [(before, 1), (after, 1), (after, 2), (after, 3)];
         assert_eq!(taken, numbers.map(|(day, number)| format!("{day}-{number:06}")), "{tag}");
@@ -196,9 +190,9 @@ fn a_tag_whose_day_has_not_begun_is_led_back_by_force() -> Result<()> {
     set_clock_to_midnight(&server, &mut client, 9.0, 600.0)?;
     let ahead = key(&mut client)?;
     set_clock_to_midnight(&server, &mut client, 0.0, 600.0)?;
-    client.batch_execute("select snowflake_ids.segment_set('t', 500)")?;
+    client.run("select snowflake_ids.segment_set('t', 500)")?;
     assert_eq!(key(&mut client)?, (ahead.0.clone(), 501));
-    client.batch_execute("select snowflake_ids.segment_set('t', 0, force => true)")?;
+    client.run("select snowflake_ids.segment_set('t', 0, force => true)")?;
     let day = today(&mut client)?;
     assert!(day < ahead.0);
     assert_eq!(key(&mut client)?, (day.clone(), 1));

@@ -3,29 +3,26 @@
 use anyhow::Result;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
 const SESSIONS: usize = 16;
 
-#[test]
-fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
+fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way(server: &mut Server) -> Result<()> {
     const ROUNDS: usize = 100;
-    let server = Server::builder().small().set("synchronous_commit", "off").start()?;
     let mut client = server.session()?;
     create(&mut client, "t", "step => 100")?;
-    client
-        .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
+    client.run("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
         let mut taken: Vec<i64> = Vec::new();
         for round in 1..=ROUNDS {
             taken.push(next(&mut client, "t")?);
-            assert_eq!(Some(&sql::one(&mut client, "select segment_currval('t')")?), taken.last());
+            assert_eq!(Some(&client.one("select segment_currval('t')")?), taken.last());
             let insert =
                 format!("insert into t (filler) select 0 from generate_series(1, {round}) returning id");
-            taken.extend(sql::column::<i64>(&mut client, &insert)?);
+            taken.extend(client.column::<i64>(&insert)?);
             // Blocks smaller and larger than a segment.
             let count = if round == number { 5_000 } else { round };
-            taken.extend(sql::column::<i64>(&mut client, &format!("select segment_nextvals('t', {count})"))?);
+            taken.extend(client.column::<i64>(&format!("select segment_nextvals('t', {count})"))?);
         }
         ids::growing(&taken)?;
         Ok(taken)
@@ -34,12 +31,10 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
     ids::dense(taken.concat())
 }
 
-#[test]
-fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
+fn sixteen_sessions_use_a_thousand_tags(server: &mut Server) -> Result<()> {
     const TAGS: usize = 1000;
     const ROUNDS: usize = 15;
-    let server = Server::builder().small().start()?;
-    server.session()?.batch_execute(&format!(
+    server.session()?.run(&format!(
         "select snowflake_ids.segment_create('tag ' || n, step => 20) from generate_series(1, {TAGS}) n"
     ))?;
     // Each session walks the tags in an order of its own.
@@ -67,10 +62,8 @@ fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<()> {
+fn five_databases_at_once_have_each_their_own_tag_of_the_same_name(server: &mut Server) -> Result<()> {
     const DATABASES: usize = 5;
-    let server = Server::builder().small().start()?;
     for number in 0..DATABASES {
         let name = format!("db{number}");
         server.create_database(&name)?;
@@ -88,10 +81,8 @@ fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<(
     Ok(())
 }
 
-#[test]
-fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> {
+fn tags_of_one_increment_and_all_remainders_make_up_all_numbers(server: &mut Server) -> Result<()> {
     const INCREMENT: usize = 3;
-    let server = Server::builder().small().start()?;
     let mut client = server.session()?;
     for remainder in 0..INCREMENT {
         let definition = format!("increment => {INCREMENT}, remainder => {remainder}, step => 7, start => 1");
@@ -99,14 +90,23 @@ fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> 
     }
     let taken = at_once(server.sessions("postgres", 2 * INCREMENT)?, |number, mut client| {
         let tag = format!("t{}", number % INCREMENT);
-        let mut taken: Vec<i64> = sql::column(
-            &mut client,
-            &format!("select segment_nextval('{tag}') from generate_series(1, 1000)"),
-        )?;
-        taken.extend(sql::column::<i64>(&mut client, &format!("select segment_nextvals('{tag}', 1000)"))?);
-        assert!(taken.iter().all(|id| *id % 3 == i64::try_from(number % INCREMENT).unwrap()));
+        let mut taken: Vec<i64> =
+            client.column(&format!("select segment_nextval('{tag}') from generate_series(1, 1000)"))?;
+        taken.extend(client.column::<i64>(&format!("select segment_nextvals('{tag}', 1000)"))?);
+        let remainder = i64::try_from(number % INCREMENT)?;
+        assert!(taken.iter().all(|id| *id % 3 == remainder));
         ids::growing(&taken)?;
         Ok(taken)
     })?;
     ids::dense(taken.concat())
+}
+
+#[test]
+fn ids_of_a_tag_are_dense() -> Result<()> {
+    Server::builder().set("synchronous_commit", "off").cases(cases![
+        sixteen_sessions_take_the_ids_of_one_tag_in_every_way,
+        sixteen_sessions_use_a_thousand_tags,
+        five_databases_at_once_have_each_their_own_tag_of_the_same_name,
+        tags_of_one_increment_and_all_remainders_make_up_all_numbers
+    ])
 }

@@ -1,31 +1,16 @@
-//! What `pg_dump` writes goes on, in another database, above every id it knew, and only for roles that may take ids.
+//! A dump goes on in another database, above every id it knew, and only for roles that may take ids.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session, wait};
 
 /// A tag's row, but for what belongs to a moment.
 const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
     description, reset, time_zone, format)::text from snowflake_ids.segment order by tag";
 
-fn dump_and_restore(server: &Server, options: &[&str]) -> Result<()> {
-    dump_and_restore_as(server, "postgres", "postgres", options)
-}
-
-fn dump_and_restore_as(server: &Server, user: &str, database: &str, options: &[&str]) -> Result<()> {
-    let dump = programs::output(server.command("pg_dump").env("PGUSER", user).args(options).arg(database))?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = server.command("psql");
-    psql.env("PGUSER", user).args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
-    programs::output(psql.arg("--file").arg(file)).map(drop)
-}
-
-#[test]
-fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_restored_database_goes_on_above_every_id_of_the_dump(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     create(&mut client, "t", "step => 50, max_step => 500, description => 'invoices: ''all'' of them'")?;
     create(&mut client, "odd", "increment => 2, remainder => 1, max_value => 9999, start => 101")?;
@@ -35,25 +20,22 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
         "reset => 'month', time_zone => 'Asia/Kathmandu', format => '{YYYY}/{MM}#{n:4}'",
     )?;
     create(&mut client, "unused", "start => 7")?;
-    client.batch_execute("create table t (id bigint primary key default segment_nextval('t'), a int)")?;
+    client.run("create table t (id bigint primary key default segment_nextval('t'), a int)")?;
     let rows = "insert into t (a) select 0 from generate_series(1, 333) returning id";
-    let mut taken: Vec<i64> = sql::column(&mut client, rows)?;
+    let mut taken: Vec<i64> = client.column(rows)?;
     take(&mut client, "odd", 3)?;
-    let label: String = sql::one(&mut client, "select segment_nextval_text('dated')")?;
+    let label: String = client.one("select segment_nextval_text('dated')")?;
 
-    client.batch_execute("create database copy")?;
-    dump_and_restore(&server, &[])?;
+    client.run("create database copy")?;
+    server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
-    assert_eq!(
-        sql::column::<String>(&mut copy, DEFINITION)?,
-        sql::column::<String>(&mut client, DEFINITION)?
-    );
-    taken.extend(sql::column::<i64>(&mut copy, rows)?);
+    assert_eq!(copy.column::<String>(DEFINITION)?, client.column::<String>(DEFINITION)?);
+    taken.extend(copy.column::<i64>(rows)?);
     ids::growing(&taken)?;
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from t")?, 666);
+    assert_eq!(copy.one::<i64>("select count(*) from t")?, 666);
     let odd = take(&mut copy, "odd", 2)?;
     assert!(odd[0] > 105 && odd[0] % 2 == 1 && odd[1] == odd[0] + 2, "{odd:?}");
-    let label_of_copy: String = sql::one(&mut copy, "select segment_nextval_text('dated')")?;
+    let label_of_copy: String = copy.one("select segment_nextval_text('dated')")?;
     assert_eq!(label[..8], label_of_copy[..8], "of one month");
     assert!(label_of_copy > label, "{label_of_copy} after {label}");
     assert_eq!(next(&mut copy, "unused")?, 7);
@@ -63,9 +45,7 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     create(&mut client, "t", "")?;
     let before = take(&mut client, "t", 5)?;
@@ -73,7 +53,7 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()>
     // This session has asked for the tag before it was there.
     let mut copy = server.connect("copy")?;
     assert!(next(&mut copy, "t").is_err());
-    dump_and_restore(&server, &["--data-only"])?;
+    server.restore("copy", &server.dump_as("postgres", "postgres", &["--data-only"])?)?;
     let after = next(&mut copy, "t")?;
     assert!(after > before[4], "{after} after {before:?}");
     Ok(())
@@ -82,10 +62,10 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()>
 /// A database of a role that is no superuser, in which a superuser created the extension, with tags and rights.
 fn shop(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create role keeper login; create role alice login; create role bob login")?;
-    client.batch_execute("create database shop owner keeper")?;
+    client.run("create role keeper login; create role alice login; create role bob login")?;
+    client.run("create database shop owner keeper")?;
     let mut client = server.connect("shop")?;
-    client.batch_execute(
+    client.run(
         "create extension snowflake_ids;
          select snowflake_ids.segment_create('open'), snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE, SELECT');
@@ -94,14 +74,14 @@ fn shop(server: &Server) -> Result<Client> {
          create table t (id bigint primary key default segment_nextval('open'));
          create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
     )?;
-    client.batch_execute("reset role; insert into snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) values (0, 3, now())")?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    client.run("reset role; insert into snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) values (0, 3, now())")?;
+    client.one::<i64>("select snowflake_nextval()")?;
     Ok(client)
 }
 
 fn may_take(server: &Server, role: &str) -> Result<bool> {
     let mut client = server.connect("copy")?;
-    client.batch_execute(&format!("set role {role}"))?;
+    client.run(&format!("set role {role}"))?;
     match next(&mut client, "invoices") {
         Ok(_) => Ok(true),
         Err(error) => {
@@ -112,29 +92,24 @@ fn may_take(server: &Server, role: &str) -> Result<bool> {
     }
 }
 
-#[test]
-fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
-    let mut client = shop(&server)?;
-    let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
-    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(&server, "keeper", "shop", &[])?;
+fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<()> {
+    let mut client = shop(server)?;
+    let before: i64 = client.one("insert into t default values returning id")?;
+    server.connect("postgres")?.run("create database copy owner keeper")?;
+    server.restore_as("keeper", "copy", &server.dump_as("keeper", "shop", &[])?)?;
     let mut copy = server.connect("copy")?;
-    assert_eq!(
-        sql::column::<String>(&mut copy, DEFINITION)?,
-        sql::column::<String>(&mut server.connect("shop")?, DEFINITION)?
-    );
-    let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
+    assert_eq!(copy.column::<String>(DEFINITION)?, server.connect("shop")?.column::<String>(DEFINITION)?);
+    let after: i64 = copy.one("insert into t default values returning id")?;
     assert!(after > before, "{after} after {before}");
     let bound = "select sequence::text || ' ' || tag from snowflake_ids.sequence_status";
-    assert_eq!(sql::one::<String>(&mut copy, bound)?, "numbers numbers");
-    assert_eq!(sql::one::<i64>(&mut copy, "select nextval('numbers')")?, 1);
-    assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
-    // What was granted to a role that is no more would be another's in another cluster.
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);
-    // Which server leases which worker id is not a database owner's to say.
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker_lease")?, 0);
-    copy.batch_execute("set role keeper")?;
+    assert_eq!(copy.one::<String>(bound)?, "numbers numbers");
+    assert_eq!(copy.one::<i64>("select nextval('numbers')")?, 1);
+    assert!(may_take(server, "alice")? && may_take(server, "keeper")? && !may_take(server, "bob")?);
+    // Rights of a role that is no more would be another's in another cluster.
+    assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
+    // Leases of worker ids are not a database owner's to change.
+    assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.worker_lease")?, 0);
+    copy.run("set role keeper")?;
     for (wanted, statement) in [
         ("permission denied for table worker_lease", "update snowflake_ids.worker_lease set token = 1"),
         ("permission denied for table registry_server", "delete from snowflake_ids.registry_server"),
@@ -144,40 +119,37 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
         ),
         ("permission denied for function state_reset", "select snowflake_ids.state_reset('2088-01-01')"),
     ] {
-        assert_eq!(sql::error(&mut copy, statement)?.message(), wanted);
+        assert_eq!(copy.error(statement)?.message(), wanted);
     }
     Ok(())
 }
 
-#[test]
-fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn what_was_restricted_stays_so_where_a_role_is_missing(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "create role alice; create role bob; select snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE')",
     )?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    client.batch_execute("select snowflake_ids.segment_drop('invoices'); drop role alice")?;
-    client.batch_execute("create database copy")?;
+    let dump = server.dump()?;
+    client.run("select snowflake_ids.segment_drop('invoices'); drop role alice")?;
+    client.run("create database copy")?;
     let file = server.socket_folder().join("dump.sql");
     std::fs::write(&file, dump)?;
     let mut psql = server.command("psql");
     let output = psql.args(["--quiet", "--no-psqlrc", "--dbname=copy", "--file"]).arg(file).output()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("role \"alice\" does not exist"), "{said}");
-    assert!(!may_take(&server, "bob")?, "a tag that was restricted is open");
+    assert!(!may_take(server, "bob")?, "a tag that was restricted is open");
     Ok(())
 }
 
-/// What a standby may not know of is passed over where a standby of that cluster was promoted, and nowhere else.
+/// Ids are skipped where a standby of that cluster was promoted, and nowhere else.
 #[test]
 fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 10, max_step => 1000")?;
     let last = take(&mut client, "t", 7)?[6];
-    let mut other = Server::builder().small().start()?;
+    let mut other = Server::builder().start()?;
     // It ends with another timeline, as a promotion does.
     other.stop(Shutdown::Fast)?;
     other.set("restore_command", "false")?;
@@ -185,36 +157,28 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     other.start_again()?;
     let mut copy = other.connect("postgres")?;
     wait::until_true("the end of recovery", || {
-        let recovers: bool = sql::one(&mut copy, "select pg_is_in_recovery()")?;
+        let recovers: bool = copy.one("select pg_is_in_recovery()")?;
         Ok(!recovers)
     })?;
     let timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
-    assert_eq!(sql::one::<String>(&mut copy, timeline)?, "00000002");
-    copy.batch_execute("create database copy")?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    let file = other.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
-    let mut psql = other.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy", "--file"]);
-    programs::output(psql.arg(file))?;
-    let reserved: i64 = sql::one(&mut client, "select max_id from snowflake_ids.segment where tag = 't'")?;
+    assert_eq!(copy.one::<String>(timeline)?, "00000002");
+    copy.run("create database copy")?;
+    other.restore("copy", &server.dump()?)?;
+    let reserved: i64 = client.one("select max_id from snowflake_ids.segment where tag = 't'")?;
     let after = next(&mut other.connect("copy")?, "t")?;
     assert_eq!(after, reserved + 1, "{last} was the last");
     Ok(())
 }
 
 /// A dump of the schema alone, as frameworks keep it: tags are rows, and not in it. Each way that the error names gives one.
-#[test]
-fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
-    shop(&server)?;
-    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(&server, "keeper", "shop", &["--schema-only"])?;
+fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Result<()> {
+    shop(server)?;
+    server.connect("postgres")?.run("create database copy owner keeper")?;
+    server.restore_as("keeper", "copy", &server.dump_as("keeper", "shop", &["--schema-only"])?)?;
     let mut copy = server.connect("copy")?;
-    copy.batch_execute("set role keeper")?;
+    copy.run("set role keeper")?;
     let insert = "insert into t default values returning id";
-    let error = sql::error(&mut copy, insert)?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    let error = copy.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
     let hint = error.hint().unwrap_or_default();
     ensure!(
         hint.contains("snowflake_ids.segment_create('open')") && hint.contains("segment_auto_create"),
@@ -222,47 +186,55 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
     );
     // An administrator allows it for the database: then its users' first inserts make the tags.
     let mut admin = server.connect("copy")?;
-    admin.batch_execute("alter database copy set snowflake_ids.segment_auto_create = on")?;
+    admin.run("alter database copy set snowflake_ids.segment_auto_create = on")?;
     let mut user = server.connect("copy")?;
-    user.batch_execute("set role keeper")?;
-    assert_eq!(sql::one::<i64>(&mut user, insert)?, 1);
+    user.run("set role keeper")?;
+    assert_eq!(user.one::<i64>(insert)?, 1);
     // Or manages tags.
-    admin.batch_execute(
+    admin.run(
         "select snowflake_ids.segment_drop('open'), snowflake_ids.administration_grant('tags', 'keeper')",
     )?;
-    copy.batch_execute("select snowflake_ids.segment_create('open', start => 10)")?;
-    assert_eq!(sql::one::<i64>(&mut copy, insert)?, 10);
+    copy.run("select snowflake_ids.segment_create('open', start => 10)")?;
+    assert_eq!(copy.one::<i64>(insert)?, 10);
     for refused in ["state_reset('2088-01-01')", "clock_accept()", "use_local_registry()"] {
-        let error = sql::error(&mut copy, &format!("select snowflake_ids.{refused}"))?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{refused}: {error:?}");
+        copy.fails(&format!("select snowflake_ids.{refused}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
 
 /// The table alone was dumped: its tag and what says that its sequence is bound are missing. Whichever way is taken, ids go on above its
 /// rows.
-#[test]
-fn a_table_that_was_dumped_alone_goes_on() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;
-    shop.batch_execute(
+    shop.run(
         "create extension if not exists snowflake_ids; create table t (id bigserial primary key); insert into t select from generate_series(1, 40);
          select snowflake_ids.attach('t', 'id', 'segment'); insert into t default values",
     )?;
     let insert = "insert into t default values returning id";
     for way in ["detach('t', 'id')", "detach('t', 'id', 'identity')", "attach('t', 'id', 'segment')"] {
         let mut copy = server.connect("postgres")?;
-        copy.batch_execute("drop database if exists copy")?;
-        copy.batch_execute("create database copy")?;
+        copy.run("drop database if exists copy")?;
+        copy.run("create database copy")?;
         let mut copy = server.connect("copy")?;
-        copy.batch_execute("create extension if not exists snowflake_ids")?;
-        dump_and_restore_as(&server, "postgres", "shop", &["--table=t"])?;
-        let error = sql::error(&mut copy, insert)?;
-        assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+        copy.run("create extension if not exists snowflake_ids")?;
+        server.restore_as("postgres", "copy", &server.dump_as("postgres", "shop", &["--table=t"])?)?;
+        let error = copy.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
         ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.attach")), "{error:?}");
         copy.batch_execute(&format!("select snowflake_ids.{way}")).context(way)?;
-        assert_eq!(sql::one::<i64>(&mut copy, insert)?, 42, "{way}");
+        assert_eq!(copy.one::<i64>(insert)?, 42, "{way}");
     }
     Ok(())
+}
+
+#[test]
+fn dumps_go_on_where_they_are_restored() -> Result<()> {
+    Server::builder().set("snowflake_ids.worker_id", "auto").cases(cases![
+        a_restored_database_goes_on_above_every_id_of_the_dump,
+        rows_of_a_data_dump_go_into_a_database_that_has_the_extension,
+        the_owner_of_a_database_dumps_and_restores_it,
+        what_was_restricted_stays_so_where_a_role_is_missing,
+        a_table_of_a_schema_dump_says_how_to_get_its_tag,
+        a_table_that_was_dumped_alone_goes_on
+    ])
 }

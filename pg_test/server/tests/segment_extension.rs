@@ -3,21 +3,20 @@
 use anyhow::Result;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 #[test]
 fn the_extension_dropped_and_created_again_gives_nothing_of_its_former_life() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     create(&mut server.session()?, "t", "step => 10")?;
     let mut clients = server.sessions("postgres", 3)?;
     for round in 1..=5 {
         for client in &mut clients {
             take(client, "t", 4)?;
         }
-        clients[0].batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+        clients[0].run("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
         for client in &mut clients {
-            let error = sql::error(client, "select segment_nextval('t')")?;
-            assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+            client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
         }
         create(&mut clients[1], "t", &format!("start => {}", round * 1000))?;
         let taken =

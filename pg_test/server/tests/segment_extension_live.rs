@@ -4,7 +4,8 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Server, sql::Session, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -14,18 +15,17 @@ const DEFINITION: &str = "step => 1, max_step => 1";
 /// A statement with many calls, most of which have to wait: what is changed while it runs it has to notice by itself.
 const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 30)";
 
-/// What `pg_restore --clean --single-transaction` does.
+/// As `pg_restore --clean --single-transaction` does.
 fn make_anew(client: &mut Client) -> Result<()> {
-    Ok(client.batch_execute(&format!(
+    client.run(&format!(
         "begin; drop extension snowflake_ids cascade; create extension snowflake_ids;
          select snowflake_ids.segment_create('t', {DEFINITION}); commit"
-    ))?)
+    ))
 }
 
 fn server(segment_wait_timeout: &str) -> Result<(Server, Client)> {
-    let builder = Server::builder().small().set("snowflake_ids.segment_wait_timeout", segment_wait_timeout);
-    let server = builder.start()?;
-    let mut client = server.session()?;
+    let builder = Server::builder().set("snowflake_ids.segment_wait_timeout", segment_wait_timeout);
+    let (server, mut client) = builder.with_session()?;
     create(&mut client, "t", DEFINITION)?;
     Ok((server, client))
 }
@@ -42,7 +42,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
             scope.spawn(move || {
                 while !stop.load(Relaxed) {
                     // By ids or an error: both happen, and both are right.
-                    drop(sql::one::<i64>(&mut session, CALLS));
+                    drop(session.one::<i64>(CALLS));
                     ended.fetch_add(1, Relaxed);
                 }
             });
@@ -58,12 +58,12 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
         stop.store(true, Relaxed);
         if done.is_err() {
             // Or else their threads would not end either.
-            client.batch_execute("set statement_timeout = 0; select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'segment_nextval' and pid <> pg_backend_pid()")?;
+            client.run("set statement_timeout = 0; select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'segment_nextval' and pid <> pg_backend_pid()")?;
         }
         done
     })?;
     let mut session = server.connect("postgres")?;
-    session.batch_execute("set snowflake_ids.segment_wait_timeout = '1min'")?;
+    session.run("set snowflake_ids.segment_wait_timeout = '1min'")?;
     assert!(next(&mut session, "t")? > 0, "the new table serves");
     Ok(())
 }
@@ -72,26 +72,26 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
 #[test]
 fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result<()> {
     let (server, mut dropper) = server("500ms")?;
-    dropper.batch_execute("begin; drop extension snowflake_ids cascade")?;
+    dropper.run("begin; drop extension snowflake_ids cascade")?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute("set statement_timeout = '20s'")?;
-    let error = sql::error(&mut client, "select segment_nextval('t')")?;
-    sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, "no ids for segment tag \"t\" within 500 ms")?;
+    client.run("set statement_timeout = '20s'")?;
+    let error = client.explained(
+        "select segment_nextval('t')",
+        &SqlState::INSUFFICIENT_RESOURCES,
+        "no ids for segment tag \"t\" within 500 ms",
+    )?;
     assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
-    let error = sql::error(&mut client, "select segment_currval('t')")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    client.fails("select segment_currval('t')", &SqlState::INSUFFICIENT_RESOURCES)?;
     // The user's own limit is shorter, and said to be so.
-    client.batch_execute("set lock_timeout = '100ms'")?;
-    let error = sql::error(&mut client, "select segment_nextval('t')")?;
-    assert_eq!(error.code(), &SqlState::LOCK_NOT_AVAILABLE, "{error:?}");
-    client
-        .batch_execute("reset lock_timeout; begin; set local snowflake_ids.segment_wait_timeout = '1min'")?;
-    let own: String = sql::one(&mut client, "show lock_timeout")?;
+    client.run("set lock_timeout = '100ms'")?;
+    client.fails("select segment_nextval('t')", &SqlState::LOCK_NOT_AVAILABLE)?;
+    client.run("reset lock_timeout; begin; set local snowflake_ids.segment_wait_timeout = '1min'")?;
+    let own: String = client.one("show lock_timeout")?;
     assert_eq!(own, "0", "it is as it was");
 
     let waiting = thread::spawn(move || next(&mut client, "t"));
-    sql::becomes_true(&mut dropper, "select count(*) > 0 from pg_locks where not granted")?;
-    dropper.batch_execute("rollback")?;
-    assert_eq!(waiting.join().unwrap()?, 1, "it goes on once the transaction has ended");
+    dropper.becomes_true("select count(*) > 0 from pg_locks where not granted")?;
+    dropper.run("rollback")?;
+    assert_eq!(waiting.ended()?, 1, "it goes on once the transaction has ended");
     Ok(())
 }

@@ -1,30 +1,22 @@
-//! What a transaction handed out of a row that it had changed does not come again when it is rolled back, over restarts too;
+//! Ids that a transaction handed out of a row that it had changed do not come again when it is rolled back, over restarts too;
 //! unless the tag's owner has forced it back since, however that was committed.
 
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, ids};
-
-fn sessions() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
-    let client = server.session()?;
-    Ok((server, client))
-}
+use snowflake_ids_server_tests::sql::Session;
+use snowflake_ids_server_tests::{Server, cases, ids};
 
 /// Ids of a transaction that changes a tag and is rolled back.
 fn roll_back(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
-    client.batch_execute(&format!(
-        "begin; select snowflake_ids.segment_alter('{tag}', max_value => 1000000)"
-    ))?;
+    client.run(&format!("begin; select snowflake_ids.segment_alter('{tag}', max_value => 1000000)"))?;
     let taken = take(client, tag, count)?;
-    client.batch_execute("rollback")?;
+    client.run("rollback")?;
     Ok(taken)
 }
 
-#[test]
-fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
-    let (mut server, mut client) = sessions()?;
+fn ids_that_were_rolled_back_do_not_come_again_after_a_restart(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for tag in ["used", "own"] {
         create(&mut client, tag, "step => 10, max_step => 10")?;
     }
@@ -32,12 +24,11 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
     for (tag, taken) in ["used", "own"].iter().zip(&mut taken) {
         taken.extend(roll_back(&mut client, tag, 100)?);
     }
-    // What a crash finds is the note of the stop before.
+    // A crash finds the saved ranges of the stop before.
     for crash in [false, true, false] {
         drop(client);
         if crash {
-            server.kill9()?;
-            server.start_again()?;
+            server.crash()?;
         } else {
             server.restart()?;
         }
@@ -53,14 +44,13 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
     Ok(())
 }
 
-/// Whichever session commits it, and over a restart.
-#[test]
-fn a_tag_that_a_prepared_transaction_forces_back_goes_back() -> Result<()> {
-    let (mut server, mut client) = sessions()?;
+/// Any session may commit it, also after a restart.
+fn a_tag_that_a_prepared_transaction_forces_back_goes_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for restarts in [false, true] {
         create(&mut client, "t", "step => 10, max_step => 10")?;
         roll_back(&mut client, "t", 100)?;
-        client.batch_execute(
+        client.run(
             "begin; select snowflake_ids.segment_set('t', 20, force => true); prepare transaction 'p'",
         )?;
         if restarts {
@@ -68,97 +58,105 @@ fn a_tag_that_a_prepared_transaction_forces_back_goes_back() -> Result<()> {
             server.restart()?;
             client = server.session()?;
         }
-        server.connect("postgres")?.batch_execute("commit prepared 'p'")?;
+        server.connect("postgres")?.run("commit prepared 'p'")?;
         assert_eq!(take(&mut client, "t", 3)?, [21, 22, 23]);
-        client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+        client.run("select snowflake_ids.segment_drop('t')")?;
     }
     Ok(())
 }
 
 /// It may have handed out ids above all others, before it was forced or after.
-#[test]
-fn a_force_that_is_rolled_back_gives_nothing_back() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+fn a_force_that_is_rolled_back_gives_nothing_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     for end in ["rollback", "prepare transaction 'p'; rollback prepared 'p'"] {
         for forces in [&[500_i64][..], &[500, 5], &[5, 500], &[5]] {
             create(&mut client, "t", "step => 10, max_step => 10")?;
             let mut taken = roll_back(&mut client, "t", 100)?;
-            client.batch_execute("begin")?;
+            client.run("begin")?;
             for force in forces {
-                client.batch_execute(&format!(
-                    "select snowflake_ids.segment_set('t', {force}, force => true)"
-                ))?;
+                client.run(&format!("select snowflake_ids.segment_set('t', {force}, force => true)"))?;
                 let forced = take(&mut client, "t", 3)?;
                 assert_eq!(forced[0], force + 1);
                 // Forced below what others had, they come again, as the owner wanted it.
                 taken.extend(forced.into_iter().filter(|id| *id > 500));
             }
             for statement in end.split(';') {
-                client.batch_execute(statement)?;
+                client.run(statement)?;
             }
             taken.extend(take(&mut client, "t", 1_000)?);
             ids::unique(taken)?;
-            client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+            client.run("select snowflake_ids.segment_drop('t')")?;
         }
     }
     Ok(())
 }
 
-#[test]
-fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     create(&mut client, "t", "step => 10, max_step => 10")?;
-    client.batch_execute("begin; select snowflake_ids.segment_set('t', 100, force => true)")?;
+    client.run("begin; select snowflake_ids.segment_set('t', 100, force => true)")?;
     assert_eq!(take(&mut client, "t", 2)?, [101, 102]);
-    client.batch_execute("savepoint a; select snowflake_ids.segment_set('t', 50, force => true)")?;
+    client.run("savepoint a; select snowflake_ids.segment_set('t', 50, force => true)")?;
     assert_eq!(take(&mut client, "t", 2)?, [51, 52]);
-    client.batch_execute("rollback to a")?;
+    client.run("rollback to a")?;
     assert_eq!(take(&mut client, "t", 2)?, [103, 104]);
-    client.batch_execute("commit")?;
+    client.run("commit")?;
     assert_eq!(next(&mut client, "t")?, 105);
     Ok(())
 }
 
-/// What came after it was dropped is not the tag's that it is again.
-#[test]
-fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+/// Ids of the tag that replaced it are not its own.
+fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back(
+    server: &mut Server,
+) -> Result<()> {
+    let mut client = server.session()?;
     create(&mut client, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut client, "t", 5)?;
-    client.batch_execute("begin; select snowflake_ids.segment_drop('t')")?;
+    client.run("begin; select snowflake_ids.segment_drop('t')")?;
     create(&mut client, "t", "start => 101")?;
     taken.extend(take(&mut client, "t", 5)?);
-    client.batch_execute("rollback")?;
+    client.run("rollback")?;
     taken.extend(take(&mut client, "t", 200)?);
     ids::unique(taken)
 }
 
-/// Whatever the row is called by then.
-#[test]
-fn ids_that_were_rolled_back_do_not_come_again_under_another_name() -> Result<()> {
-    let (_server, mut client) = sessions()?;
+/// The row may have another name by then.
+fn ids_that_were_rolled_back_do_not_come_again_under_another_name(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
     let definition = "step => 5, max_step => 5";
     let rename =
         |old: &str, new: &str| format!("update snowflake_ids.segment set tag = '{new}' where tag = '{old}'");
 
     create(&mut client, "a", definition)?;
     let mut taken = vec![next(&mut client, "a")?];
-    client.batch_execute(&format!("begin; {}; {}", rename("a", "b"), rename("b", "c")))?;
+    client.run(&format!("begin; {}; {}", rename("a", "b"), rename("b", "c")))?;
     taken.extend(take(&mut client, "c", 3)?);
-    client.batch_execute("rollback")?;
+    client.run("rollback")?;
     // The name it has after a savepoint is the former one again.
-    client.batch_execute(&format!("begin; savepoint s; {}", rename("a", "b")))?;
+    client.run(&format!("begin; savepoint s; {}", rename("a", "b")))?;
     taken.extend(take(&mut client, "b", 3)?);
-    client.batch_execute("rollback to s; commit")?;
+    client.run("rollback to s; commit")?;
     taken.extend(take(&mut client, "a", 40)?);
     ids::unique(taken)?;
 
     create(&mut client, "d", definition)?;
     let mut taken = vec![next(&mut client, "d")?];
-    client.batch_execute("begin; select snowflake_ids.segment_raise('d', 20)")?;
+    client.run("begin; select snowflake_ids.segment_raise('d', 20)")?;
     taken.extend(take(&mut client, "d", 3)?);
-    client.batch_execute("rollback")?;
-    client.batch_execute(&rename("d", "e"))?;
+    client.run("rollback")?;
+    client.run(&rename("d", "e"))?;
     taken.extend(take(&mut client, "e", 40)?);
     ids::unique(taken)
+}
+
+#[test]
+fn rollbacks_of_changes_give_nothing_back() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        ids_that_were_rolled_back_do_not_come_again_after_a_restart,
+        a_tag_that_a_prepared_transaction_forces_back_goes_back,
+        a_force_that_is_rolled_back_gives_nothing_back,
+        a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back,
+        a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back,
+        ids_that_were_rolled_back_do_not_come_again_under_another_name
+    ])
 }

@@ -5,15 +5,15 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, NAME};
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 fn text(client: &mut Client, tag: &str) -> Result<String> {
-    sql::one(client, &format!("select segment_nextval_text('{tag}')"))
+    client.one(&format!("select segment_nextval_text('{tag}')"))
 }
 
 #[test]
 fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     for (encoding, one, other) in [
         ("UTF8", "Ä-{n:4}", "漢-{n:4}"),
         ("LATIN1", "Ä-{n:4}", "Ö-{n:4}"),
@@ -28,9 +28,9 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
             let expected = |n: &str| format.replace("{n:4}", n).replace("{{", "{");
             assert_eq!(text(&mut client, &tag)?, expected("0001"), "{encoding}");
             // Out of the transaction's own memory, too.
-            client.batch_execute(&format!("begin; select snowflake_ids.segment_set('{tag}', 7)"))?;
+            client.run(&format!("begin; select snowflake_ids.segment_set('{tag}', 7)"))?;
             assert_eq!(text(&mut client, &tag)?, expected("0008"), "{encoding}");
-            client.batch_execute("commit")?;
+            client.run("commit")?;
             assert_eq!(text(&mut client, &tag)?, expected("0009"), "{encoding}");
         }
         // As long as it is in UTF-8.
@@ -38,15 +38,12 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
             "{}{{n}}",
             one.chars().next().map_or(String::new(), |letter| letter.to_string().repeat(40))
         );
-        let error = sql::error(
-            &mut client,
-            &format!("select snowflake_ids.segment_create('long', format => '{long}')"),
-        )?;
+        let error =
+            client.error(&format!("select snowflake_ids.segment_create('long', format => '{long}')"))?;
         assert_eq!(error.message(), "format is too long", "{encoding}");
     }
     let mut client = server.connect("sql_ascii")?;
-    let error = sql::error(
-        &mut client,
+    let error = client.error(
         "select snowflake_ids.segment_create('bytes', format => convert_from('\\xc42d7b6e7d', 'SQL_ASCII'))",
     )?;
     assert_eq!(
@@ -58,14 +55,14 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
 
 #[test]
 fn a_registry_in_another_encoding_gives_its_letters_where_they_are_known() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.registry_timeout", "20s").start()?;
+    let server = Server::builder().set("snowflake_ids.registry_timeout", "20s").start()?;
     let mut registry = server.create_encoded_database("LATIN1")?;
     for (tag, format) in [("a", "Ä-{n:4}"), ("o", "Ö-{n:4}")] {
         create(&mut registry, tag, &format!("format => '{format}'"))?;
     }
     for encoding in ["UTF8", "LATIN9", "WIN1251"] {
         let mut client = server.create_encoded_database(encoding)?;
-        client.batch_execute(&format!(
+        client.run(&format!(
             "create extension postgres_fdw;
              create server {NAME} foreign data wrapper postgres_fdw
                  options (host '127.0.0.1', port '{}', dbname 'latin1');
@@ -73,9 +70,8 @@ fn a_registry_in_another_encoding_gives_its_letters_where_they_are_known() -> Re
             server.port()
         ))?;
         if encoding == "WIN1251" {
-            let error = sql::error(&mut client, "select segment_nextval_text('a')")?;
-            assert_eq!(error.code(), &SqlState::UNTRANSLATABLE_CHARACTER, "{error:?}");
-            sql::one::<i64>(&mut client, "select segment_nextval('a')")?;
+            client.fails("select segment_nextval_text('a')", &SqlState::UNTRANSLATABLE_CHARACTER)?;
+            client.one::<i64>("select segment_nextval('a')")?;
             continue;
         }
         let (a, o) = (text(&mut client, "a")?, text(&mut client, "o")?);

@@ -4,8 +4,8 @@ use anyhow::Result;
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
@@ -14,33 +14,33 @@ const TAGS: usize = 4;
 
 /// A server with so many places.
 fn with_places(places: usize) -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", &places.to_string()).start()?;
+    let server = Server::builder().set("snowflake_ids.max_tags", &places.to_string()).start()?;
     let client = server.session()?;
     Ok((server, client))
 }
 
-/// A server with room for a few tags, which are in use, and one tag more.
-fn full() -> Result<(Server, Client)> {
-    let (server, mut client) = with_places(TAGS)?;
+/// A session on a server with [`TAGS`] places: as many tags in use, and one tag more.
+fn full(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
     for number in 0..=TAGS {
         create(&mut client, &format!("t{number}"), "step => 10")?;
     }
     for number in 0..TAGS {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 1);
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 fn create_many(client: &mut Client, tags: usize) -> Result<()> {
     let create = "select count(snowflake_ids.segment_create('t' || n)) from generate_series(0";
-    Ok(client.batch_execute(&format!("{create}, {}) as n", tags - 1))?)
+    client.run(&format!("{create}, {}) as n", tags - 1))
 }
 
 fn places(client: &mut Client, column: &str) -> Result<i64> {
-    sql::one(client, &format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
+    client.one(&format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
 }
 
-/// What is lost with a place is about what was used of it: 1,000 steps would be a million ids.
+/// A tag that loses its slot loses about as many ids as it used: 1,000 steps would be a million ids.
 #[test]
 fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> Result<()> {
     const PLACES: i64 = 16;
@@ -65,7 +65,7 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     }
     let given = i64::try_from(of_tag.values().map(Vec::len).sum::<usize>())?;
     of_tag.into_values().try_for_each(ids::unique)?;
-    let reserved: i64 = sql::one(&mut client, "select sum(max_id)::bigint from snowflake_ids.segment")?;
+    let reserved: i64 = client.one("select sum(max_id)::bigint from snowflake_ids.segment")?;
     // The first tags found free places, and lost two whole segments with them at most.
     let most = 3 * given + PLACES * 2 * STEP;
     assert!(reserved <= most, "{reserved} ids are reserved for {given}");
@@ -85,7 +85,7 @@ fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<(
     let (server, mut client) = with_places(16)?;
     create_many(&mut client, 2_000)?;
     create(&mut client, "own", "")?;
-    client.batch_execute(
+    client.run(
         "create role tenant login; create table item (id bigint default segment_nextval('own') primary key)",
     )?;
     let (tell, told) = mpsc::channel();
@@ -94,37 +94,35 @@ fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<(
         move || -> Result<()> {
             let mut client = config.user("tenant").connect(NoTls)?;
             while told.try_recv().is_err() {
-                client
-                    .batch_execute("select segment_nextval('t' || n) from generate_series(0, 1999) as n")?;
+                client.run("select segment_nextval('t' || n) from generate_series(0, 1999) as n")?;
             }
             Ok(())
         }
     });
     for _ in 0..200 {
-        client.batch_execute("insert into item select from generate_series(1, 10)")?;
+        client.run("insert into item select from generate_series(1, 10)")?;
     }
     tell.send(())?;
-    calls.join().unwrap()?;
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from item")?, 2_000);
+    calls.ended()?;
+    assert_eq!(client.one::<i64>("select count(*) from item")?, 2_000);
     Ok(())
 }
 
-#[test]
-fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
+fn calls_that_wait_hold_no_places_that_others_want(server: &mut Server) -> Result<()> {
     const HELD: usize = 2 * TAGS;
-    let (server, mut client) = with_places(TAGS)?;
+    let mut client = server.session()?;
     create_many(&mut client, HELD + 2 * TAGS)?;
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute("begin")?;
+    locker.run("begin")?;
     let tags = (0..HELD).map(|number| format!("'t{number}'")).collect::<Vec<_>>().join(", ");
-    locker.batch_execute(&format!("select from snowflake_ids.segment where tag in ({tags}) for update"))?;
+    locker.run(&format!("select from snowflake_ids.segment where tag in ({tags}) for update"))?;
     let mut calls = Vec::new();
     for number in 0..HELD {
         let mut client = server.connect("postgres")?;
-        client.batch_execute("set snowflake_ids.segment_wait_timeout = '10min'")?;
+        client.run("set snowflake_ids.segment_wait_timeout = '10min'")?;
         calls.push(thread::spawn(move || next(&mut client, &format!("t{number}"))));
     }
-    wait_for_waiting(&server, i64::try_from(HELD)?)?;
+    wait_for_waiting(server, i64::try_from(HELD)?)?;
     for round in 1..=2 {
         for number in HELD..HELD + 2 * TAGS {
             let tag = format!("t{number}");
@@ -133,19 +131,18 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
     }
     // Each has kept its place all the time, and gives it up when its call ends.
     assert!(places(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
-    locker.batch_execute("rollback")?;
+    locker.run("rollback")?;
     for call in calls {
-        assert_eq!(call.join().unwrap()?, 1);
+        assert_eq!(call.ended()?, 1);
     }
     assert!(places(&mut client, "places_in_use")? <= i64::try_from(TAGS)?);
     Ok(())
 }
 
 /// Ids in a row, as many as a sequence's increment, come whole although a tag that has just come is granted few.
-#[test]
-fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Result<()> {
-    let (server, mut client) = full()?;
-    client.batch_execute(
+fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place(server: &mut Server) -> Result<()> {
+    let mut client = full(server)?;
+    client.run(
         "create sequence s increment 50; select snowflake_ids.bind_sequence('s'); create sequence other;
          select snowflake_ids.bind_sequence('other')",
     )?;
@@ -154,7 +151,7 @@ fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Res
         (0..20)
             .map(|_| {
                 next(&mut client, &format!("t{session}"))?;
-                sql::one::<i64>(&mut client, "select nextval('s')")
+                client.one::<i64>("select nextval('s')")
             })
             .collect::<Result<Vec<_>>>()
     })?;
@@ -166,11 +163,12 @@ fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Res
 
 #[test]
 fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<()> {
-    let (server, mut client) = full()?;
-    client.batch_execute("select snowflake_ids.segment_drop('t2')")?;
+    let server = Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
+    let mut client = full(&server)?;
+    client.run("select snowflake_ids.segment_drop('t2')")?;
     assert_eq!(next(&mut client, "t4")?, 1);
     for name in ["t0", "t1", "t3", "t4"] {
-        client.batch_execute(&format!("select snowflake_ids.segment_drop('{name}')"))?;
+        client.run(&format!("select snowflake_ids.segment_drop('{name}')"))?;
     }
     assert_eq!(places(&mut client, "places_in_use")?, 0);
     server.create_database("a")?;
@@ -181,7 +179,7 @@ fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<(
             next(&mut in_a, &format!("t{number}"))?;
         }
     }
-    client.batch_execute("drop database a")?;
+    client.run("drop database a")?;
     create(&mut client, "last", "")?;
     assert_eq!(next(&mut client, "last")?, 1);
     Ok(())
@@ -207,21 +205,20 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
     ids::growing(&of_b)
 }
 
-/// What transactions gave out that were rolled back is noted of 1,024 tags at least, and takes no place.
-#[test]
-fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()> {
+/// Ids of transactions that were rolled back are recorded for 1,024 tags at least, and take no slot.
+fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of(server: &mut Server) -> Result<()> {
     const NOTES: usize = 1_024;
-    let (server, mut client) = with_places(TAGS)?;
+    let mut client = server.session()?;
     create_many(&mut client, NOTES + 3)?;
     let (tell, told) = mpsc::channel();
     let mut config = server.config("postgres");
     config.notice_callback(move |notice| drop(tell.send(notice)));
     let mut rolled_back = config.connect(NoTls)?;
-    rolled_back.batch_execute("begin; update snowflake_ids.segment set max_id = 100")?;
+    rolled_back.run("begin; update snowflake_ids.segment set max_id = 100")?;
     let mut call = |tags: std::ops::Range<usize>| -> Result<Vec<DbError>> {
         let (first, last) = (tags.start, tags.end - 1);
         let calls = format!("select segment_nextval('t' || n) from generate_series({first}, {last}) as n");
-        assert_eq!(sql::column::<i64>(&mut rolled_back, &calls)?, vec![101; tags.len()]);
+        assert_eq!(rolled_back.column::<i64>(&calls)?, vec![101; tags.len()]);
         Ok(told.try_iter().collect())
     };
     assert_eq!(call(0..NOTES)?.len(), 0);
@@ -233,11 +230,20 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()>
         &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
         "could not note the ids of segment tag \"t1024\" for a rollback",
     )?;
-    rolled_back.batch_execute("rollback")?;
+    rolled_back.run("rollback")?;
     assert_eq!(places(&mut client, "places_in_use")?, 0);
     assert_eq!(next(&mut client, &format!("t{}", NOTES + 2))?, 1);
     for number in [0, 1, 500, NOTES - 1] {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 102);
     }
     Ok(())
+}
+
+#[test]
+fn four_places_serve_all_tags() -> Result<()> {
+    Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).cases(cases![
+        notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of,
+        calls_that_wait_hold_no_places_that_others_want,
+        a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place
+    ])
 }

@@ -4,29 +4,30 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::{Server, ids};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::sql::Session;
+use snowflake_ids_server_tests::{Server, cases, ids};
 use std::thread;
 
-/// Two tags in use, with segments of ten ids.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
+/// A session, and two tags in use, with segments of ten ids.
+fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for tag in ["t", "other"] {
         create(&mut client, tag, "step => 10, max_step => 10")?;
         assert_eq!(next(&mut client, tag)?, 1);
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 /// While `locker` holds the row: what was reserved is handed out, then calls fail in time and say why,
 /// and the other tag does not suffer. Gives the ids.
 fn check_locked(client: &mut Client) -> Result<Vec<i64>> {
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+    client.run("set snowflake_ids.segment_wait_timeout = '700ms'")?;
     let (taken, error) = refused_with(client, "t", &["or all of the table, locked"])?;
     assert!(taken.len() >= 9, "{} ids were left of a segment of 10", taken.len());
     assert_eq!(error.message(), "no ids for segment tag \"t\" within 700 ms");
 
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(take(client, "other", 100)?, (2..=101).collect::<Vec<i64>>());
     let trouble: Option<String> = status(client, "t", "trouble")?;
     assert!(trouble.as_ref().is_some_and(|trouble| trouble.contains("lock")), "{trouble:?}");
@@ -43,36 +44,42 @@ fn check_free_again(client: &mut Client, mut taken: Vec<i64>) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn by_select_for_update() -> Result<()> {
-    let (server, mut client) = server()?;
+fn by_select_for_update(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut locker = server.locker("postgres", "t")?;
     let taken = check_locked(&mut client)?;
-    locker.batch_execute("commit")?;
+    locker.run("commit")?;
     check_free_again(&mut client, taken)
 }
 
-#[test]
-fn by_a_change_that_is_rolled_back() -> Result<()> {
-    let (server, mut client) = server()?;
+fn by_a_change_that_is_rolled_back(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    locker.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let taken = check_locked(&mut client)?;
-    locker.batch_execute("rollback")?;
+    locker.run("rollback")?;
     check_free_again(&mut client, taken)
 }
 
-#[test]
-fn by_a_change_that_is_committed_while_a_call_waits() -> Result<()> {
-    let (server, mut client) = server()?;
+fn by_a_change_that_is_committed_while_a_call_waits(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    locker.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let mut taken = check_locked(&mut client)?;
     let waiting = thread::spawn(move || (next(&mut client, "t"), client));
-    wait_for_waiting(&server, 1)?;
+    wait_for_waiting(server, 1)?;
     assert!(!waiting.is_finished(), "the call did not wait for the lock");
-    locker.batch_execute("commit")?;
-    let (id, mut client) = waiting.join().unwrap();
+    locker.run("commit")?;
+    let (id, mut client) = waiting.ended();
     taken.push(id?);
     check_free_again(&mut client, taken)
+}
+
+#[test]
+fn a_row_is_locked() -> Result<()> {
+    Server::builder().cases(cases![
+        by_select_for_update,
+        by_a_change_that_is_rolled_back,
+        by_a_change_that_is_committed_while_a_call_waits
+    ])
 }

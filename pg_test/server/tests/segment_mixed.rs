@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, full, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, full, ids, sql::Session, wait};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const ALTER: &str =
     "select snowflake_ids.segment_alter('t', max_value => 9000000000000000 + (random() * 100000)::int)";
 const RAISE: &str = "select snowflake_ids.segment_raise('t', 1)";
 
-/// What a session does again and again; a number stands for an insert of so many rows.
+/// The steps that a session repeats; a number stands for an insert of so many rows.
 const WORKS: [&[&str]; 10] = [
     &["7"],
     &["1"],
@@ -36,9 +36,9 @@ fn run(client: &mut Client, work: &[&str]) -> Result<Vec<i64>> {
         if step.parse::<u32>().is_ok() {
             let insert =
                 format!("insert into t (filler) select 0 from generate_series(1, {step}) returning id");
-            taken.extend(sql::column::<i64>(client, &insert)?);
+            taken.extend(client.column::<i64>(&insert)?);
         } else {
-            client.batch_execute(step)?;
+            client.run(step)?;
         }
     }
     Ok(taken)
@@ -47,11 +47,9 @@ fn run(client: &mut Client, work: &[&str]) -> Result<Vec<i64>> {
 #[test]
 fn whatever_is_changed_meanwhile_no_id_comes_twice() -> Result<()> {
     let time = Duration::from_secs(if full() { 20 } else { 3 });
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 20, max_step => 50")?;
-    client
-        .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
+    client.run("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
     let inserted = AtomicUsize::new(0);
     let taken = at_once(server.sessions("postgres", WORKS.len())?, |number, mut client| {
         let (start, mut taken) = (Instant::now(), Vec::new());

@@ -4,45 +4,40 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
-fn sessions() -> Result<(Server, Client, Client)> {
-    let server = Server::builder().small().start()?;
-    let (own, other) = (server.session()?, server.connect("postgres")?);
-    Ok((server, own, other))
+fn sessions(server: &Server) -> Result<(Client, Client)> {
+    Ok((server.session()?, server.connect("postgres")?))
 }
 
 fn assert_unknown(client: &mut Client) -> Result<()> {
-    let error = sql::error(client, "select segment_nextval('t')")?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    client.fails("select segment_nextval('t')", &SqlState::UNDEFINED_OBJECT)?;
     Ok(())
 }
 
-#[test]
-fn a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
-    own.batch_execute("begin")?;
+fn a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
+    own.run("begin")?;
     create(&mut own, "t", "step => 10")?;
-    own.batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
+    own.run("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
     let mut taken: Vec<i64> =
-        sql::column(&mut own, "insert into t (filler) select 0 from generate_series(1, 1234) returning id")?;
-    taken.extend(sql::column::<i64>(&mut own, "select segment_nextvals('t', 100)")?);
-    assert_eq!(sql::one::<i64>(&mut own, "select segment_currval('t')")?, 1334);
+        own.column("insert into t (filler) select 0 from generate_series(1, 1234) returning id")?;
+    taken.extend(own.column::<i64>("select segment_nextvals('t', 100)")?);
+    assert_eq!(own.one::<i64>("select segment_currval('t')")?, 1334);
     assert_unknown(&mut other)?;
-    own.batch_execute("commit")?;
+    own.run("commit")?;
     taken.extend(take(&mut other, "t", 100)?);
     taken.push(next(&mut own, "t")?);
     ids::growing(&taken)?;
     ids::dense(taken)
 }
 
-#[test]
-fn a_tag_created_used_and_rolled_back_leaves_nothing() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
-    own.batch_execute("begin")?;
+fn a_tag_created_used_and_rolled_back_leaves_nothing(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
+    own.run("begin")?;
     create(&mut own, "t", "")?;
     take(&mut own, "t", 10)?;
-    own.batch_execute("rollback")?;
+    own.run("rollback")?;
     assert_unknown(&mut own)?;
     assert_unknown(&mut other)?;
     create(&mut own, "t", "start => 70")?;
@@ -50,53 +45,49 @@ fn a_tag_created_used_and_rolled_back_leaves_nothing() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_failed_transaction_is_as_good_as_one_rolled_back() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
+fn a_failed_transaction_is_as_good_as_one_rolled_back(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
     let failing = "do $$ begin
         perform snowflake_ids.segment_create('t');
         perform segment_nextval('t');
         raise division_by_zero;
     end $$";
-    assert_eq!(sql::error(&mut own, failing)?.code(), &SqlState::DIVISION_BY_ZERO);
+    own.fails(failing, &SqlState::DIVISION_BY_ZERO)?;
     assert_unknown(&mut own)?;
     assert_unknown(&mut other)
 }
 
-#[test]
-fn a_savepoint_takes_back_what_was_done_since() -> Result<()> {
-    let (_server, mut own, mut other) = sessions()?;
-    own.batch_execute("begin; savepoint a")?;
+fn a_savepoint_takes_back_what_was_done_since(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
+    own.run("begin; savepoint a")?;
     create(&mut own, "t", "start => 100")?;
     assert_eq!(next(&mut own, "t")?, 100);
-    own.batch_execute("rollback to a; savepoint b")?;
+    own.run("rollback to a; savepoint b")?;
     assert_unknown(&mut own)?;
-    own.batch_execute("rollback to b")?;
+    own.run("rollback to b")?;
     create(&mut own, "t", "")?;
     assert_eq!(take(&mut own, "t", 3)?, [1, 2, 3]);
-    own.batch_execute("savepoint c; select snowflake_ids.segment_set('t', 1000)")?;
+    own.run("savepoint c; select snowflake_ids.segment_set('t', 1000)")?;
     assert_eq!(next(&mut own, "t")?, 1001);
-    own.batch_execute("rollback to c")?;
+    own.run("rollback to c")?;
     let after = next(&mut own, "t")?;
     assert!(after == 4 || after > 1001, "{after} after a rollback to a savepoint");
-    own.batch_execute("savepoint d; select snowflake_ids.segment_drop('t'); rollback to d; release d")?;
+    own.run("savepoint d; select snowflake_ids.segment_drop('t'); rollback to d; release d")?;
     let last = next(&mut own, "t")?;
-    own.batch_execute("commit")?;
+    own.run("commit")?;
     assert!(last > after, "{last} after {after}");
     assert_eq!([next(&mut other, "t")?, next(&mut own, "t")?], [last + 1, last + 2]);
     Ok(())
 }
 
-#[test]
-fn a_prepared_transaction_keeps_the_tag_and_its_ids() -> Result<()> {
-    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
-    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
-    own.batch_execute("begin")?;
+fn a_prepared_transaction_keeps_the_tag_and_its_ids(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = sessions(server)?;
+    own.run("begin")?;
     create(&mut own, "t", "")?;
     let mut taken = take(&mut own, "t", 5)?;
     // To refuse it with a reason is as good as to do it.
     match own.batch_execute("prepare transaction 'p'") {
-        Ok(()) => own.batch_execute("commit prepared 'p'")?,
+        Ok(()) => own.run("commit prepared 'p'")?,
         Err(error) => {
             assert_eq!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "{error:?}");
             return assert_unknown(&mut other);
@@ -105,4 +96,15 @@ fn a_prepared_transaction_keeps_the_tag_and_its_ids() -> Result<()> {
     taken.push(next(&mut other, "t")?);
     taken.push(next(&mut own, "t")?);
     ids::growing(&taken)
+}
+
+#[test]
+fn transactions_use_the_tags_that_they_create() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "2").cases(cases![
+        a_tag_serves_the_transaction_that_creates_it_and_goes_on_without_a_gap,
+        a_tag_created_used_and_rolled_back_leaves_nothing,
+        a_failed_transaction_is_as_good_as_one_rolled_back,
+        a_savepoint_takes_back_what_was_done_since,
+        a_prepared_transaction_keeps_the_tag_and_its_ids
+    ])
 }

@@ -5,9 +5,10 @@ use postgres::Client;
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server};
 
-/// How many databases: `SNOWFLAKE_IDS_DATABASES`.
+/// The number of databases: `SNOWFLAKE_IDS_DATABASES`.
 fn databases() -> Result<usize> {
     std::env::var("SNOWFLAKE_IDS_DATABASES").map_or(Ok(40), |number| number.parse().context("a number"))
 }
@@ -19,7 +20,7 @@ fn many(builder: Builder, count: usize) -> Result<(Server, Vec<Client>)> {
     create(&mut server.connect("model")?, "t", "")?;
     let mut client = server.connect("postgres")?;
     for number in 0..count {
-        client.batch_execute(&format!("create database d{number} template model"))?;
+        client.run(&format!("create database d{number} template model"))?;
     }
     let clients = (0..count).map(|number| server.connect(&format!("d{number}"))).collect::<Result<_>>()?;
     Ok((server, clients))

@@ -6,7 +6,8 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{WORKER, create, processes, take};
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, full, ids, wait};
+use snowflake_ids_server_tests::sql::Session;
+use snowflake_ids_server_tests::{Server, cases, full, ids, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -50,7 +51,7 @@ fn change(
     Ok(taken)
 }
 
-/// Whether the worker is let alone.
+/// The treatment of the worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Worker {
     LetAlone,
@@ -75,9 +76,9 @@ fn hold_worker_up(
         let before = in_all();
         for micros in (0..1_500).step_by(13) {
             // It may have ended since: the next one is looked for.
-            if server.hold_up(worker, Duration::from_millis(12)).is_err() {
-                break;
-            }
+            let Ok(paused) = server.pause_process(worker) else { break };
+            sleep(Duration::from_millis(12));
+            drop(paused);
             sleep(Duration::from_micros(micros));
         }
         wait::until_true("ids to flow", || Ok(stop.load(Ordering::Relaxed) || in_all() > before))?;
@@ -106,58 +107,61 @@ fn under_load(
     Ok(taken.concat())
 }
 
-fn server(definition: &str) -> Result<Server> {
-    let server = Server::builder().small().start()?;
-    create(&mut server.session()?, "t", definition)?;
-    Ok(server)
-}
-
-#[test]
-fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives() -> Result<()> {
-    let server = server("step => 10")?;
-    let taken = under_load(&server, Worker::HeldUp, |client, round| {
+fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives(
+    server: &mut Server,
+) -> Result<()> {
+    create(&mut server.session()?, "t", "step => 10")?;
+    let taken = under_load(server, Worker::HeldUp, |client, round| {
         let again = format!(
             "begin; select snowflake_ids.segment_drop('t');
              select snowflake_ids.segment_create('t', start => {}, step => 10); commit",
             (round + 1) * 1_000_000
         );
-        client.batch_execute(&again)?;
+        client.run(&again)?;
         take(client, "t", 3)
     })?;
     ids::unique(taken)
 }
 
-#[test]
-fn altering_a_tag_again_and_again_loses_no_id() -> Result<()> {
-    let server = server("step => 10")?;
-    let taken = under_load(&server, Worker::LetAlone, |client, round| {
+fn altering_a_tag_again_and_again_loses_no_id(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, "t", "step => 10")?;
+    let taken = under_load(server, Worker::LetAlone, |client, round| {
         // The rule by which ids are made: what is reserved is taken back and reserved anew.
         let max_value = 1_000_000_000 + round;
-        client
-            .batch_execute(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
+        client.run(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
         take(client, "t", 3)
     })?;
     ids::dense(taken)
 }
 
-#[test]
-fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again() -> Result<()> {
+fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again(
+    server: &mut Server,
+) -> Result<()> {
     const CHANGES: [&str; 4] = [
         "select snowflake_ids.segment_alter('t', description => 'changed')",
         "select snowflake_ids.segment_alter('t', max_value => 1000000000000000)",
         "select snowflake_ids.segment_set('t', ROUND * 1000000)",
         "update snowflake_ids.segment set step = step % 10 + 5",
     ];
-    let server = server("step => 10, max_step => 20")?;
-    let taken = under_load(&server, Worker::HeldUp, |client, round| {
-        client.batch_execute("begin")?;
+    create(&mut server.session()?, "t", "step => 10, max_step => 20")?;
+    let taken = under_load(server, Worker::HeldUp, |client, round| {
+        client.run("begin")?;
         let mut taken = Vec::new();
         for change in [CHANGES[round % 4], CHANGES[(round + 1 + round / 4 % 3) % 4]] {
-            client.batch_execute(&change.replace("ROUND", &round.to_string()))?;
+            client.run(&change.replace("ROUND", &round.to_string()))?;
             taken.extend(take(client, "t", 3)?);
         }
-        client.batch_execute(if round / 16 % 2 == 0 { "commit" } else { "rollback" })?;
+        client.run(if round / 16 % 2 == 0 { "commit" } else { "rollback" })?;
         Ok(taken)
     })?;
     ids::unique(taken)
+}
+
+#[test]
+fn changes_again_and_again_repeat_nothing() -> Result<()> {
+    Server::builder().cases(cases![
+        a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives,
+        altering_a_tag_again_and_again_loses_no_id,
+        ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again
+    ])
 }

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{LAUNCHER, create, next, process, settled, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session};
 use std::fs;
 use std::path::PathBuf;
 
@@ -12,18 +12,17 @@ fn note(server: &Server) -> PathBuf {
     server.data().join("snowflake_ids.carry_over.json")
 }
 
-fn server_with(tags: &[&str]) -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
+/// A session, and these tags.
+fn session_with(server: &Server, tags: &[&str]) -> Result<Client> {
     let mut client = server.session()?;
     for tag in tags {
         create(&mut client, tag, "")?;
     }
-    Ok((server, client))
+    Ok(client)
 }
 
-#[test]
-fn a_restart_leaves_no_gap() -> Result<()> {
-    let (mut server, mut client) = server_with(&["used", "used once", "unused"])?;
+fn a_restart_leaves_no_gap(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["used", "used once", "unused"])?;
     let mut used = take(&mut client, "used", 150)?;
     assert_eq!(next(&mut client, "used once")?, 1);
     for _ in 0..3 {
@@ -39,30 +38,27 @@ fn a_restart_leaves_no_gap() -> Result<()> {
 }
 
 /// Fails when what was left over is given out again without a look at the row.
-#[test]
-fn an_old_note_is_worth_nothing() -> Result<()> {
-    let (mut server, mut client) = server_with(&["t"])?;
+fn an_old_note_is_worth_nothing(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     server.restart()?;
-    let old = fs::read(note(&server))?;
+    let old = fs::read(note(server))?;
     let mut client = server.session()?;
     taken.extend(take(&mut client, "t", 10)?);
     drop(client);
     // The note of the stop before the last, as in a copy of the data directory.
     server.stop(Shutdown::Fast)?;
-    fs::write(note(&server), &old)?;
+    fs::write(note(server), &old)?;
     server.start_again()?;
     taken.extend(take(&mut server.session()?, "t", 2_000)?);
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     taken.extend(take(&mut server.session()?, "t", 2_000)?);
     ids::unique(taken)
 }
 
-#[test]
-fn a_crash_repeats_nothing() -> Result<()> {
-    let (mut server, mut client) = server_with(&["t"])?;
+fn a_crash_repeats_nothing(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     for _ in 0..2 {
         drop(client);
@@ -70,83 +66,80 @@ fn a_crash_repeats_nothing() -> Result<()> {
         client = server.session()?;
         taken.extend(take(&mut client, "t", 10)?);
         drop(client);
-        server.kill9()?;
-        server.start_again()?;
+        server.crash()?;
         client = server.session()?;
         taken.extend(take(&mut client, "t", 10)?);
     }
     ids::growing(&taken)
 }
 
-#[test]
-fn a_note_that_is_damaged_or_lost_costs_a_gap() -> Result<()> {
-    let (mut server, mut client) = server_with(&["t"])?;
+fn a_note_that_is_damaged_or_lost_costs_a_gap(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     for damage in ["{]", "", "[{\"database\": 1}]"] {
         server.stop(Shutdown::Fast)?;
-        fs::write(note(&server), damage)?;
+        fs::write(note(server), damage)?;
         server.start_again()?;
         taken.extend(take(&mut server.session()?, "t", 10)?);
         assert!(server.log().contains("and does without"), "{}", server.log());
     }
     server.stop(Shutdown::Fast)?;
-    fs::remove_file(note(&server))?;
+    fs::remove_file(note(server))?;
     server.start_again()?;
     taken.extend(take(&mut server.session()?, "t", 10)?);
     ids::growing(&taken)
 }
 
 /// It is still good for the release that wrote it; what is left over meanwhile is a gap.
-#[test]
-fn a_note_of_a_newer_version_stays_as_it_is() -> Result<()> {
-    let (mut server, mut client) = server_with(&["t"])?;
+fn a_note_of_a_newer_version_stays_as_it_is(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     let newer = r#"{"version":98,"release":"99.0","left":{"over":[]}}"#;
     server.stop(Shutdown::Fast)?;
-    fs::write(note(&server), newer)?;
+    fs::write(note(server), newer)?;
     for _ in 0..2 {
         server.start_again()?;
         taken.extend(take(&mut server.session()?, "t", 10)?);
         server.stop(Shutdown::Fast)?;
-        assert_eq!(fs::read_to_string(note(&server))?, newer);
+        assert_eq!(fs::read_to_string(note(server))?, newer);
     }
     let log = server.log();
     assert!(log.contains("and does without: It has form 98, as version 99.0 writes it"), "{log}");
     assert!(log.contains("Install at least version 99.0."), "{log}");
     assert!(log.contains("leaves \"snowflake_ids.carry_over.json\" as it is"), "{log}");
+    fs::remove_file(note(server))?;
+    server.start_again()?;
     ids::growing(&taken)
 }
 
 /// The first form has no checksums before its lines.
-#[test]
-fn a_note_of_an_older_version_is_good() -> Result<()> {
-    let (mut server, mut client) = server_with(&["t"])?;
+fn a_note_of_an_older_version_is_good(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     server.stop(Shutdown::Fast)?;
-    let text = fs::read_to_string(note(&server))?;
+    let text = fs::read_to_string(note(server))?;
     let lines = text.lines().skip(1).filter_map(|line| Some(line.split_once(' ')?.1));
     let older =
         [r#"{"version":1,"release":"0.1.0"}"#].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
-    fs::write(note(&server), older + "\n")?;
+    fs::write(note(server), older + "\n")?;
     server.start_again()?;
     taken.extend(take(&mut server.session()?, "t", 10)?);
     ids::dense(taken)
 }
 
-/// What was changed by hand before the first use after a restart counts, not what was noted.
-#[test]
-fn a_change_before_the_first_use_counts() -> Result<()> {
-    let (mut server, mut client) = server_with(&["moved", "by hand", "altered", "dropped"])?;
+/// Changes by hand before the first use after a restart count, not the saved ranges.
+fn a_change_before_the_first_use_counts(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["moved", "by hand", "altered", "dropped"])?;
     for tag in ["moved", "by hand", "altered", "dropped"] {
         take(&mut client, tag, 10)?;
     }
     drop(client);
     server.restart()?;
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_set('moved', 5000);
          update snowflake_ids.segment set max_id = 7000 where tag = 'by hand';
          update snowflake_ids.segment set increment = 10, remainder = 3 where tag = 'altered';
@@ -161,9 +154,8 @@ fn a_change_before_the_first_use_counts() -> Result<()> {
 }
 
 /// Fails when a tag that was dropped and created again can come to the version that was noted for the former one.
-#[test]
-fn a_tag_that_is_created_again_is_not_its_former_self() -> Result<()> {
-    let (mut server, mut client) = server_with(&["t"])?;
+fn a_tag_that_is_created_again_is_not_its_former_self(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let prefetched = |client: &mut Client| {
         take(client, "t", 150)?;
         settled(client, "t")
@@ -172,19 +164,16 @@ fn a_tag_that_is_created_again_is_not_its_former_self() -> Result<()> {
     drop(client);
     server.restart()?;
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    client.run("select snowflake_ids.segment_drop('t')")?;
     create(&mut client, "t", "")?;
     prefetched(&mut client)?;
     drop(client);
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     assert!(next(&mut server.session()?, "t")? > 1_000, "what the former one left over");
     Ok(())
 }
 
-#[test]
-fn a_restart_leaves_no_gap_within_a_day() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+fn a_restart_leaves_no_gap_within_a_day(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     create(&mut client, "t", "reset => 'year'")?;
     let mut taken = take(&mut client, "t", 10)?;
@@ -196,15 +185,29 @@ fn a_restart_leaves_no_gap_within_a_day() -> Result<()> {
 }
 
 /// The launcher notes down and takes away what the buffers hold whenever it is ended, not only with the server.
-#[test]
-fn the_supervisors_end_repeats_nothing() -> Result<()> {
-    let (server, mut client) = server_with(&["t"])?;
+fn the_supervisors_end_repeats_nothing(server: &mut Server) -> Result<()> {
+    let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     for _ in 0..3 {
         let pid = process(&mut client, LAUNCHER)?;
-        sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
+        client.one::<bool>(&format!("select pg_terminate_backend({pid})"))?;
         taken.extend(take(&mut client, "t", 500)?);
     }
-    drop(server);
     ids::growing(&taken)
+}
+
+#[test]
+fn restarts_and_crashes_repeat_nothing() -> Result<()> {
+    Server::builder().cases(cases![
+        a_note_that_is_damaged_or_lost_costs_a_gap,
+        a_note_of_a_newer_version_stays_as_it_is,
+        a_note_of_an_older_version_is_good,
+        a_restart_leaves_no_gap,
+        a_restart_leaves_no_gap_within_a_day,
+        an_old_note_is_worth_nothing,
+        a_crash_repeats_nothing,
+        a_change_before_the_first_use_counts,
+        a_tag_that_is_created_again_is_not_its_former_self,
+        the_supervisors_end_repeats_nothing
+    ])
 }

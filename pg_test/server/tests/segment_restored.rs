@@ -3,25 +3,17 @@
 
 use anyhow::Result;
 use postgres::Client;
+use snowflake_ids_server_tests::restores::{From, Moment, Part};
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs};
-use std::fs;
-use std::process::Command;
+use snowflake_ids_server_tests::{Server, Shutdown, ids};
 
-const NOTE: &str = "snowflake_ids.carry_over.json";
-
-/// Puts back all files of a stopped server from a copy, but for the note of what was left over.
-fn put_back_all_but_the_note(server: &Server, copy: &Server) -> Result<()> {
-    let note = fs::read(server.data().join(NOTE))?;
-    fs::remove_dir_all(server.data())?;
-    programs::output(Command::new("cp").arg("-a").args([copy.data(), server.data()]))?;
-    fs::write(server.data().join(NOTE), note)?;
-    server.set_address()
+/// Puts back all files of a stopped server, but for the note of what was left over.
+fn put_back_all_but_the_note(server: &Server, moment: &Moment) -> Result<()> {
+    server.put_back(moment, true, |part| if part == Part::CarryOver { From::Present } else { From::Old })
 }
 
 fn server_with_a_tag() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 100, max_step => 100")?;
     Ok((server, client))
 }
@@ -31,7 +23,7 @@ fn server_with_a_tag() -> Result<(Server, Client)> {
 fn a_note_that_is_newer_than_the_rows_is_not_taken_up() -> Result<()> {
     let (mut server, mut client) = server_with_a_tag()?;
     take(&mut client, "t", 1)?;
-    let backup = server.base_backup()?;
+    let backup = server.keep_backup()?;
     take(&mut client, "t", 1_000)?;
     drop(client);
     server.stop(Shutdown::Fast)?;
@@ -47,7 +39,7 @@ fn a_note_that_was_taken_up_never_serves_again() -> Result<()> {
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     server.stop(Shutdown::Fast)?;
-    let backup = server.copy()?;
+    let backup = server.keep()?;
     for _ in 0..3 {
         server.start_again()?;
         taken.extend(take(&mut server.connect("postgres")?, "t", 20)?);

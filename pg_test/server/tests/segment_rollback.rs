@@ -1,27 +1,20 @@
 //! Rollbacks never give ids back: what a transaction handed out of a row that it had changed does not come again.
 
 use anyhow::{Context, Result};
-use postgres::Client;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
-use snowflake_ids_server_tests::{Builder, Server, ids, wait};
+use snowflake_ids_server_tests::sql::Session;
+use snowflake_ids_server_tests::{Server, cases, ids, wait};
 
-fn sessions(builder: Builder) -> Result<(Server, Client, Client)> {
-    let server = builder.small().start()?;
-    let (own, other) = (server.session()?, server.connect("postgres")?);
-    Ok((server, own, other))
-}
-
-#[test]
-fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again() -> Result<()> {
-    let (_server, mut own, mut other) = sessions(Server::builder())?;
-    own.batch_execute("begin")?;
+fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
+    own.run("begin")?;
     create(&mut own, "t", "")?;
     let mut taken = take(&mut own, "t", 3)?;
-    own.batch_execute("savepoint a")?;
+    own.run("savepoint a")?;
     taken.extend(take(&mut own, "t", 3)?);
-    own.batch_execute("rollback to a")?;
+    own.run("rollback to a")?;
     taken.extend(take(&mut own, "t", 3)?);
-    own.batch_execute("commit")?;
+    own.run("commit")?;
     taken.push(next(&mut other, "t")?);
     ids::growing(&taken)
 }
@@ -34,23 +27,22 @@ const CHANGES: [&str; 4] = [
     "update snowflake_ids.segment set step = 20 where tag = 't'",
 ];
 
-#[test]
-fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again() -> Result<()> {
-    let (_server, mut own, mut other) = sessions(Server::builder())?;
+fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
+    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     let pairs = CHANGES.iter().flat_map(|first| CHANGES.map(|second| (*first, second)));
     // To set the same value twice is refused: ids above it were issued meanwhile.
     for (first, second) in pairs.filter(|(first, second)| first != second || !first.contains("segment_set")) {
         create(&mut own, "t", "step => 10, max_step => 40")?;
         let mut taken = take(&mut other, "t", 5)?;
         for (change, end) in [(first, "rollback"), (second, "commit")] {
-            own.batch_execute(&format!("begin; {change}"))?;
+            own.run(&format!("begin; {change}"))?;
             taken.extend(take(&mut own, "t", 30)?);
-            own.batch_execute(end)?;
+            own.run(end)?;
         }
         taken.extend(take(&mut other, "t", 100)?);
         taken.extend(take(&mut own, "t", 6000)?);
         ids::unique(taken).with_context(|| format!("{first}; rollback; {second}; commit"))?;
-        own.batch_execute("select snowflake_ids.segment_drop('t')")?;
+        own.run("select snowflake_ids.segment_drop('t')")?;
     }
     Ok(())
 }
@@ -58,19 +50,28 @@ fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again() -> Result<()> {
 #[test]
 fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     let prefetch = Server::builder().set("snowflake_ids.segment_prefetch", "50");
-    let (_server, mut own, mut other) = sessions(prefetch)?;
+    let server = prefetch.start()?;
+    let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     create(&mut own, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut other, "t", 1)?;
     // Beyond the first buffer, so that the second begins after it.
-    own.batch_execute(&format!("begin; {}", CHANGES[1]))?;
+    own.run(&format!("begin; {}", CHANGES[1]))?;
     taken.push(next(&mut own, "t")?);
-    own.batch_execute("rollback")?;
+    own.run("rollback")?;
     taken.extend(take(&mut other, "t", 4)?);
     wait::until(TIMEOUT, "the second buffer", || {
         Ok(status::<Option<i64>>(&mut own, "t", "next_first")?.filter(|first| *first > 10))
     })?;
     // It takes back what is reserved.
-    own.batch_execute(CHANGES[1])?;
+    own.run(CHANGES[1])?;
     taken.extend(take(&mut other, "t", 30)?);
     ids::unique(taken)
+}
+
+#[test]
+fn rollbacks_give_no_id_back() -> Result<()> {
+    Server::builder().cases(cases![
+        ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again,
+        ids_taken_by_changes_that_are_rolled_back_do_not_come_again
+    ])
 }

@@ -4,22 +4,19 @@ use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
 
 /// No process of logical replication's takes one of them.
 fn server(workers: u32) -> Builder {
     let workers = workers.to_string();
-    Server::builder()
-        .small()
-        .set("max_logical_replication_workers", "0")
-        .set("max_worker_processes", &workers)
+    Server::builder().set("max_logical_replication_workers", "0").set("max_worker_processes", &workers)
 }
 
 /// A call that is to fail for want of a worker.
 fn refused(client: &mut postgres::Client) -> Result<DbError> {
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
+    client.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
     Ok(refused_with(client, "t", &["max_worker_processes"])?.1)
 }
 
@@ -34,44 +31,42 @@ fn assert_names_max_worker_processes(error: &DbError) {
 fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result<()> {
     // The first has room for the launcher and no more, the second for nothing.
     for workers in [1, 0] {
-        let server = server(workers).start()?;
-        let mut client = server.session()?;
+        let (_server, mut client) = server(workers).with_session()?;
         create(&mut client, "t", "")?;
         assert_names_max_worker_processes(&refused(&mut client)?);
-        // What needs no worker works.
-        client.batch_execute("select snowflake_nextval(); begin")?;
+        // Calls that need no worker work.
+        client.run("select snowflake_nextval(); begin")?;
         create(&mut client, "own", "")?;
         assert_eq!(next(&mut client, "own")?, 1);
-        client.batch_execute("commit")?;
+        client.run("commit")?;
     }
     Ok(())
 }
 
 #[test]
 fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
-    let server = server(2).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = server(2).with_session()?;
     create(&mut client, "t", "")?;
-    client.batch_execute("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
+    client.run("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
     let mut parallel = server.connect("postgres")?;
-    parallel.batch_execute(
+    parallel.run(
         "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
          set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off",
     )?;
     let cancel = parallel.cancel_token();
     let query = "select count(*) from sleepers where pg_sleep(3600) is null";
-    let holder = thread::spawn(move || sql::error(&mut parallel, query));
+    let holder = thread::spawn(move || parallel.error(query));
     let held = "select count(*) > 0 from pg_stat_activity where backend_type = 'parallel worker'";
-    sql::becomes_true(&mut client, held)?;
+    client.becomes_true(held)?;
     assert_names_max_worker_processes(&refused(&mut client)?);
 
     // A caller that is waiting already is served, too.
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     let waiting = thread::spawn(move || next(&mut client, "t"));
     wait_for_waiting(&server, 1)?;
     cancel.cancel_query(postgres::NoTls)?;
-    assert_eq!(holder.join().unwrap()?.code(), &SqlState::QUERY_CANCELED);
-    assert_eq!(waiting.join().unwrap().context("the call that waited")?, 1);
+    assert_eq!(holder.ended()?.code(), &SqlState::QUERY_CANCELED);
+    assert_eq!(waiting.ended().context("the call that waited")?, 1);
     Ok(())
 }
 

@@ -8,8 +8,9 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take_until_refused, wait_for_waiting};
+use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::snowflakes::next as next_snowflake;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, sql, sql::Session, wait};
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -27,7 +28,7 @@ fn database(server: &Server, name: &str) -> Result<Client> {
 /// A database that draws from a registry.
 fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Client> {
     let mut client = database(server, name)?;
-    client.batch_execute(&format!(
+    client.run(&format!(
         "create extension postgres_fdw;
          create server {NAME} foreign data wrapper postgres_fdw
            options (host '127.0.0.1', port '{}', dbname 'postgres');
@@ -118,7 +119,7 @@ fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
     }
     drop(paused);
     for call in calls {
-        assert_eq!(call.join().unwrap()?, 1);
+        assert_eq!(call.ended()?, 1);
     }
     Ok(())
 }
@@ -126,7 +127,7 @@ fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
 /// A server that can run two refill workers, a database that wants ids, and two whose refill worker never comes to an end with what
 /// a session asked it for.
 fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
-    let builder = Server::builder().small().set("max_logical_replication_workers", "0");
+    let builder = Server::builder().set("max_logical_replication_workers", "0");
     let server = builder.set("max_worker_processes", "3").start()?;
     let mut sound = server.session()?;
     create(&mut sound, "t", ONE_BY_ONE)?;
@@ -134,14 +135,14 @@ fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     for name in names {
         let mut client = database(&server, name)?;
         create(&mut client, "t", "")?;
-        client.batch_execute(
+        client.run(
             "create function sleeps() returns trigger language plpgsql as
                'begin perform pg_catalog.pg_sleep(600); return new; end';
              create trigger a_sleeps before update on snowflake_ids.segment for each row execute function sleeps();
              alter table snowflake_ids.segment enable always trigger a_sleeps",
         )?;
         wait_at_most(&mut client, Duration::from_millis(500))?;
-        sql::error(&mut client, "select segment_nextval('t')")?;
+        client.error("select segment_nextval('t')")?;
     }
     Ok((server, sound, names))
 }
@@ -163,19 +164,19 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
     for name in names {
         let mut locker = server.connect("template1")?;
         let rename = thread::spawn(move || {
-            locker.batch_execute(&format!("begin; alter database {name} rename to former_{name}"))?;
+            locker.run(&format!("begin; alter database {name} rename to former_{name}"))?;
             anyhow::Ok(locker)
         });
         // It waits until no session is connected to it.
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
         wait::until_true("the database to be renamed", || {
-            sound.batch_execute(&end)?;
+            sound.run(&end)?;
             Ok(rename.is_finished())
         })?;
-        lockers.push(rename.join().unwrap()?);
+        lockers.push(rename.ended()?);
     }
     let waiting = "select count(*) = 2 from pg_locks where locktype = 'object' and not granted";
-    sql::becomes_true(&mut sound, waiting)?;
+    sound.becomes_true(waiting)?;
     (1..=10).try_for_each(|expected| {
         assert_eq!(next(&mut sound, "t")?, expected);
         Ok(())
@@ -185,10 +186,10 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
 /// It says so, and not that the disk is slow.
 #[test]
 fn the_error_says_that_no_worker_could_connect() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().start()?;
     let mut client = database(&server, "d")?;
     create(&mut client, "t", "")?;
-    let oid: u32 = sql::one(&mut client, "select oid from pg_database where datname = current_database()")?;
+    let oid: u32 = client.one("select oid from pg_database where datname = current_database()")?;
     let version = server.data().join(format!("base/{oid}/PG_VERSION"));
     let text = fs::read(&version)?;
     fs::remove_file(&version)?;

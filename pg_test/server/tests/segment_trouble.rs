@@ -5,17 +5,16 @@ use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread;
 
-/// A server with a tag, and a session whose calls wait 700 ms at most. Those of other sessions wait for as long as it takes.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
+/// A session whose calls wait 700 ms at most, and a tag. Calls of other sessions wait for as long as it takes.
+fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     create(&mut client, "good", "step => 10, max_step => 10")?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
-    Ok((server, client))
+    client.run("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+    Ok(client)
 }
 
 fn assert_served(server: &Server) -> Result<()> {
@@ -23,16 +22,15 @@ fn assert_served(server: &Server) -> Result<()> {
 }
 
 fn refusal(client: &mut Client, tag: &str) -> Result<postgres::error::DbError> {
-    let error = sql::error(client, &format!("select segment_nextval('{tag}')"))?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    let error =
+        client.fails(&format!("select segment_nextval('{tag}')"), &SqlState::INSUFFICIENT_RESOURCES)?;
     Ok(error)
 }
 
-#[test]
-fn a_row_whose_refill_fails() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_row_whose_refill_fails(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     create(&mut client, "bad", "")?;
-    client.batch_execute(
+    client.run(
         "create function fail() returns trigger language plpgsql as
              $$ begin raise 'no ids for you' using errcode = '22012'; end $$;
          create trigger fail before update on snowflake_ids.segment
@@ -44,18 +42,17 @@ fn a_row_whose_refill_fails() -> Result<()> {
         let mut client = server.connect("postgres")?;
         thread::spawn(move || next(&mut client, "bad"))
     };
-    wait_for_waiting(&server, 1)?;
-    assert_served(&server)?;
-    client.batch_execute("drop trigger fail on snowflake_ids.segment")?;
-    assert_eq!(waiting.join().unwrap()?, 1, "service resumes by itself");
+    wait_for_waiting(server, 1)?;
+    assert_served(server)?;
+    client.run("drop trigger fail on snowflake_ids.segment")?;
+    assert_eq!(waiting.ended()?, 1, "service resumes by itself");
     Ok(())
 }
 
-#[test]
-fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
+fn the_log_is_told_of_a_failure_once_however_many_calls_wait(server: &mut Server) -> Result<()> {
     const SESSIONS: usize = 10;
     const TOLD: &str = "could not reserve ids";
-    let (server, mut client) = server()?;
+    let mut client = session(server)?;
     let fails = |client: &mut Client, message: &str| {
         client.batch_execute(&format!(
             "create or replace function fail() returns trigger language plpgsql as
@@ -63,7 +60,7 @@ fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
         ))
     };
     fails(&mut client, "no ids for you")?;
-    client.batch_execute(
+    client.run(
         "create trigger fail before update on snowflake_ids.segment for each row execute function fail()",
     )?;
     for number in 0..SESSIONS {
@@ -71,7 +68,7 @@ fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
     }
     let all_are_refused = || {
         at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
-            client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
+            client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
             refusal(&mut client, &format!("bad {number}"))
         })
     };
@@ -89,55 +86,50 @@ fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     let mut making = server.connect("postgres")?;
-    making.batch_execute("begin")?;
+    making.run("begin")?;
     create(&mut making, "new", "")?;
-    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    client.run("set snowflake_ids.segment_auto_create = on")?;
     refusal(&mut client, "new")?;
-    assert_served(&server)?;
+    assert_served(server)?;
     assert_eq!(next(&mut making, "new")?, 1);
-    making.batch_execute("commit")?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    making.run("commit")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(next(&mut client, "new")?, 2, "service resumes by itself");
     Ok(())
 }
 
-#[test]
-fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends() -> Result<()> {
-    let (server, mut client) = server()?;
+fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
     server.create_database("other")?;
     let mut other = server.connect("other")?;
     create(&mut other, "good", "step => 10, max_step => 10")?;
     let mut locker = server.connect("postgres")?;
-    locker.batch_execute("begin; lock table snowflake_ids.segment")?;
+    locker.run("begin; lock table snowflake_ids.segment")?;
     refused_with(&mut client, "good", &["or all of the table, locked"])?;
     take(&mut other, "good", 200)?;
-    locker.batch_execute("rollback")?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    locker.run("rollback")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(next(&mut client, "good")?, 1);
     Ok(())
 }
 
 #[test]
 fn tags_that_do_not_exist_take_no_place_from_those_that_do() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", "4").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().set("snowflake_ids.max_tags", "4").with_session()?;
     create(&mut client, "good", "")?;
     for number in 0..20 {
-        let error = sql::error(&mut client, &format!("select segment_nextval('unknown {number}')"))?;
-        assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+        client.fails(&format!("select segment_nextval('unknown {number}')"), &SqlState::UNDEFINED_OBJECT)?;
     }
     assert_eq!(next(&mut client, "good")?, 1);
     Ok(())
 }
 
-#[test]
-fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()> {
-    let (server, mut client) = server()?;
-    client.batch_execute(
+fn settings_of_the_database_do_not_keep_the_worker_from_its_work(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    client.run(
         "create schema evil; create function evil.greatest_trap() returns int language sql as 'select 1';
          alter database postgres set default_transaction_read_only = on;
          alter database postgres set default_transaction_isolation = serializable;
@@ -148,10 +140,21 @@ fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()>
          alter database postgres set datestyle = 'SQL, DMY';
          alter database postgres set row_security = off",
     )?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(take(&mut client, "good", 100)?, (1..=100).collect::<Vec<i64>>());
     // The worker that has served so far connected after these settings; so does this session.
     let mut affected = server.config("postgres").options("-c statement_timeout=0").connect(NoTls)?;
-    assert_eq!(sql::one::<i64>(&mut affected, "select segment_nextval('good')")?, 101);
+    assert_eq!(affected.one::<i64>("select segment_nextval('good')")?, 101);
     Ok(())
+}
+
+#[test]
+fn other_tags_are_served() -> Result<()> {
+    Server::builder().cases(cases![
+        the_log_is_told_of_a_failure_once_however_many_calls_wait,
+        a_row_whose_refill_fails,
+        a_tag_to_be_made_on_first_use_that_another_transaction_is_making,
+        a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends,
+        settings_of_the_database_do_not_keep_the_worker_from_its_work
+    ])
 }

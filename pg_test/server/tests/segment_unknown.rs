@@ -5,8 +5,8 @@ use postgres::error::SqlState;
 use postgres::{CancelToken, Client, NoTls};
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::sessions::{Ends, at_once};
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
@@ -14,9 +14,8 @@ const PLACES: &str = "16";
 /// More tags that no session has found than there are places.
 const TRIALS: usize = 20;
 
-/// A server with tags of which some are in use: t0 to t4 of t0 to t9.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.max_tags", PLACES).start()?;
+/// A session, and tags of which some are in use: t0 to t4 of t0 to t9.
+fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for number in 0..10 {
         create(&mut client, &format!("t{number}"), "step => 10")?;
@@ -24,12 +23,13 @@ fn server() -> Result<(Server, Client)> {
     for number in 0..5 {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 1);
     }
-    Ok((server, client))
+    Ok(client)
 }
 
 /// The tags that have places.
 fn places(client: &mut Client) -> Result<BTreeSet<String>> {
-    Ok(sql::column::<String>(client, "select tag from snowflake_ids_internal.segment_slots()")?
+    Ok(client
+        .column::<String>("select tag from snowflake_ids_internal.segment_slots()")?
         .into_iter()
         .collect())
 }
@@ -41,25 +41,24 @@ fn tags(numbers: std::ops::Range<u32>) -> BTreeSet<String> {
 /// A session whose unknown tags are made, or would be, were the table not locked.
 fn creating(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute(
-        "set snowflake_ids.segment_auto_create = on; set snowflake_ids.segment_wait_timeout = '60s'",
-    )?;
+    client
+        .run("set snowflake_ids.segment_auto_create = on; set snowflake_ids.segment_wait_timeout = '60s'")?;
     Ok(client)
 }
 
 /// Locks the table of tags: rows can be read, and none be written.
 fn lock(server: &Server, mode: &str) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute(&format!("begin; lock table snowflake_ids.segment in {mode} mode"))?;
+    client.run(&format!("begin; lock table snowflake_ids.segment in {mode} mode"))?;
     Ok(client)
 }
 
 /// 1,000 calls from four sessions, each for another tag, which are over before a worker could answer.
 fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     at_once(server.sessions("postgres", 4)?, |session, mut client| {
-        client.batch_execute(settings)?;
+        client.run(settings)?;
         for call in 0..250 {
-            let error = sql::error(&mut client, &format!("select segment_nextval('no {session} {call}')"))?;
+            let error = client.error(&format!("select segment_nextval('no {session} {call}')"))?;
             let expected =
                 [SqlState::UNDEFINED_OBJECT, SqlState::INSUFFICIENT_RESOURCES, SqlState::QUERY_CANCELED];
             assert!(expected.contains(error.code()), "{error:?}");
@@ -69,10 +68,9 @@ fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     .map(drop)
 }
 
-#[test]
-fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Result<()> {
-    let (server, mut client) = server()?;
-    impatient_calls(&server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
+fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    impatient_calls(server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
     assert_eq!(places(&mut client)?, tags(0..5));
     assert_eq!(next(&mut client, "t5")?, 1);
     // The same where it can't be seen whether the tags are there, and where they would be made.
@@ -81,9 +79,9 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Resul
         ("access exclusive", "set statement_timeout = '2ms'"),
         ("exclusive", "set snowflake_ids.segment_auto_create = on; set statement_timeout = '2ms'"),
     ] {
-        let mut locker = lock(&server, mode)?;
-        impatient_calls(&server, settings)?;
-        locker.batch_execute("rollback")?;
+        let mut locker = lock(server, mode)?;
+        impatient_calls(server, settings)?;
+        locker.run("rollback")?;
         assert_eq!(places(&mut client)?, tags(0..6), "{mode}, {settings}");
     }
     for number in 0..5 {
@@ -104,7 +102,7 @@ fn waiting(server: &Server) -> Result<Waiting> {
     for number in 0..TRIALS {
         let mut client = creating(server)?;
         waiting.cancel.push(client.cancel_token());
-        waiting.pids.push(sql::one(&mut client, "select pg_backend_pid()")?);
+        waiting.pids.push(client.process()?);
         waiting.calls.push(thread::spawn(move || {
             let call = format!("select segment_nextval('new {number}')");
             client.simple_query(&call).err().context("the call was served")
@@ -113,30 +111,29 @@ fn waiting(server: &Server) -> Result<Waiting> {
     Ok(waiting)
 }
 
-#[test]
-fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() -> Result<()> {
-    let (server, mut client) = server()?;
+fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
+    server: &mut Server,
+) -> Result<()> {
+    let mut client = session(server)?;
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
     for number in 0..7 {
         create(&mut in_a, &format!("a{number}"), "")?;
     }
-    let mut locker = lock(&server, "exclusive")?;
-    let waiting = waiting(&server)?;
+    let mut locker = lock(server, "exclusive")?;
+    let waiting = waiting(server)?;
     wait::until_true("the calls to wait", || Ok(places(&mut client)?.len() == 5 + TRIALS))?;
 
     // One more waits as they do.
-    let mut another = creating(&server)?;
-    another.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
-    let error = sql::error(&mut another, "select segment_nextval('new one')")?;
-    sql::explains(
-        &error,
+    let mut another = creating(server)?;
+    another.run("set snowflake_ids.segment_wait_timeout = '300ms'")?;
+    another.explained(
+        "select segment_nextval('new one')",
         &SqlState::INSUFFICIENT_RESOURCES,
         "no ids for segment tag \"new one\" within 300 ms",
     )?;
-    // What is known not to be there is not looked for.
-    let error = sql::error(&mut client, "select segment_nextval('unknown')")?;
-    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    // A tag that is known not to be there is not looked for.
+    client.fails("select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
     // Tags that are there have all the places.
     for number in 0..7 {
         assert_eq!(next(&mut in_a, &format!("a{number}"))?, 1);
@@ -153,7 +150,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
         }
     }
     for call in waiting.calls {
-        let error = call.join().unwrap()?;
+        let error = call.ended()?;
         let ended = [SqlState::QUERY_CANCELED, SqlState::ADMIN_SHUTDOWN];
         assert!(error.is_closed() || error.code().is_some_and(|code| ended.contains(code)), "{error:?}");
     }
@@ -162,18 +159,17 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     })?;
     assert_eq!(places(&mut client)?.len(), 5 + 7);
 
-    locker.batch_execute("rollback")?;
-    another.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    locker.run("rollback")?;
+    another.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(next(&mut another, "new one")?, 1);
     assert!(places(&mut client)?.contains("new one"), "a tag that was made keeps its place");
     Ok(())
 }
 
-#[test]
-fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()> {
-    let (server, _) = server()?;
+fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries(server: &mut Server) -> Result<()> {
+    session(server)?;
     let mut client = server.connect("postgres")?;
-    let pid = sql::one(&mut client, "select pg_backend_pid()")?;
+    let pid = client.process()?;
     let mut try_names = |first: u32, last: u32| {
         client.batch_execute(&format!(
             "do $$ begin for n in {first}..{last} loop
@@ -188,4 +184,13 @@ fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()>
     let grown = memory(pid, "RssAnon")?.context("the session is gone")?.saturating_sub(before);
     assert!(grown < 500, "20,000 names took {grown} kB");
     Ok(())
+}
+
+#[test]
+fn unknown_tags_take_nothing_away() -> Result<()> {
+    Server::builder().set("snowflake_ids.max_tags", PLACES).cases(cases![
+        calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out,
+        while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids,
+        a_session_s_memory_does_not_grow_with_the_names_that_it_tries
+    ])
 }

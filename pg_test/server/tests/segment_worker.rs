@@ -2,15 +2,11 @@
 
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::segments::{LAUNCHER, WORKER, create, next, process, processes, take};
-use snowflake_ids_server_tests::{Server, sql, wait};
+use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 
-fn server() -> Result<Server> {
-    Server::builder().small().start()
-}
-
-#[test]
-fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work() -> Result<()> {
-    let server = server()?;
+fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work(
+    server: &mut Server,
+) -> Result<()> {
     let mut client = server.session()?;
     let launcher = process(&mut client, LAUNCHER)?;
     assert_eq!(processes(&mut client, WORKER)?, [], "a worker without work");
@@ -20,7 +16,7 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work()
     let databases = format!("select datname::text from pg_stat_activity where backend_type = '{WORKER}'");
     wait::until_true("a worker in the database", || {
         next(&mut in_a, "t")?;
-        Ok(sql::column::<String>(&mut client, &databases)? == ["a"])
+        Ok(client.column::<String>(&databases)? == ["a"])
     })?;
     wait::until_true("the worker to leave", || Ok(processes(&mut client, WORKER)?.is_empty()))?;
     assert_eq!(processes(&mut client, LAUNCHER)?, [launcher], "the launcher stays");
@@ -28,9 +24,7 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work()
     Ok(())
 }
 
-#[test]
-fn a_database_can_be_renamed_copied_and_dropped_right_after_use() -> Result<()> {
-    let server = server()?;
+fn a_database_can_be_renamed_copied_and_dropped_right_after_use(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     // Postgres itself waits for five seconds until others have left the database, and then refuses it.
     let mut change = |command: &str| client.batch_execute(command).context(command.to_owned());
@@ -48,10 +42,8 @@ fn a_database_can_be_renamed_copied_and_dropped_right_after_use() -> Result<()> 
     change("drop database b")
 }
 
-#[test]
-fn callers_do_not_notice_that_the_worker_and_the_launcher_are_terminated() -> Result<()> {
+fn callers_do_not_notice_that_the_worker_and_the_launcher_are_terminated(server: &mut Server) -> Result<()> {
     const TIMES: usize = 16;
-    let server = server()?;
     let mut client = server.session()?;
     create(&mut client, "t", "step => 10, max_step => 50")?;
     let load = server.load_of_tag("t", 8)?;
@@ -67,13 +59,21 @@ fn callers_do_not_notice_that_the_worker_and_the_launcher_are_terminated() -> Re
     process(&mut client, LAUNCHER).map(drop)
 }
 
-#[test]
-fn sessions_of_a_database_that_takes_no_new_ones_get_ids() -> Result<()> {
-    let server = server()?;
+fn sessions_of_a_database_that_takes_no_new_ones_get_ids(server: &mut Server) -> Result<()> {
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
     create(&mut in_a, "t", "step => 10")?;
-    server.connect("postgres")?.batch_execute("alter database a allow_connections false")?;
+    server.connect("postgres")?.run("alter database a allow_connections false")?;
     assert_eq!(take(&mut in_a, "t", 25)?, (1..=25).collect::<Vec<i64>>());
     Ok(())
+}
+
+#[test]
+fn workers_come_and_go() -> Result<()> {
+    Server::builder().cases(cases![
+        pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work,
+        a_database_can_be_renamed_copied_and_dropped_right_after_use,
+        callers_do_not_notice_that_the_worker_and_the_launcher_are_terminated,
+        sessions_of_a_database_that_takes_no_new_ones_get_ids
+    ])
 }

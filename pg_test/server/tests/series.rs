@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, Shutdown, full, programs, sql};
+use snowflake_ids_server_tests::{Server, cases, full, sql::Session};
 use std::thread;
 
 /// Sessions that insert rows.
@@ -10,28 +10,28 @@ const SESSIONS: usize = 8;
 /// Keys that they do it for.
 const KEYS: u32 = 5;
 
-/// What is wrong with the numbers of the rows: nothing.
+/// A query for gaps in the numbers of the rows; it finds none.
 const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) from invoice
     group by tenant having count(*) <> max(number) or min(number) <> 1 or count(distinct number) <> count(*)";
 /// Counters that are not where the rows are.
 const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.series_key as k
     where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
 
-fn server() -> Result<Server> {
-    let server = Server::builder().small().start()?;
+/// Makes a series and the table that it numbers.
+fn create(server: &Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.series_create('invoices');
          create table invoice (tenant bigint, number bigint);
          select snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant')",
     )?;
-    Ok(server)
+    Ok(())
 }
 
 fn has_no_gaps(client: &mut Client) -> Result<()> {
-    let wrong: Vec<String> = sql::column(client, GAPS)?;
+    let wrong: Vec<String> = client.column(GAPS)?;
     ensure!(wrong.is_empty(), "gaps: {wrong:?}");
-    let wrong: Vec<String> = sql::column(client, ASIDE)?;
+    let wrong: Vec<String> = client.column(ASIDE)?;
     ensure!(wrong.is_empty(), "counters aside: {wrong:?}");
     Ok(())
 }
@@ -56,11 +56,10 @@ fn insert(mut client: Client, seed: u32) -> u64 {
     }
 }
 
-#[test]
-fn kill_9_leaves_no_gap() -> Result<()> {
-    let mut server = server()?;
+fn kill_9_leaves_no_gap(server: &mut Server) -> Result<()> {
+    create(server)?;
     for round in 0..if full() { 20 } else { 4 } {
-        let before: i64 = sql::one(&mut server.session()?, "select count(*) from invoice")?;
+        let before: i64 = server.session()?.one("select count(*) from invoice")?;
         let sessions = server.sessions("postgres", SESSIONS)?;
         let inserting: Vec<_> = (1..)
             .zip(sessions)
@@ -68,7 +67,7 @@ fn kill_9_leaves_no_gap() -> Result<()> {
             .collect();
         let mut client = server.session()?;
         snowflake_ids_server_tests::wait::until_true("rows", || {
-            let rows: i64 = sql::one(&mut client, "select count(*) from invoice")?;
+            let rows: i64 = client.one("select count(*) from invoice")?;
             Ok(rows > before + 500)
         })?;
         server.kill9()?;
@@ -81,73 +80,60 @@ fn kill_9_leaves_no_gap() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_dump_has_the_counters() -> Result<()> {
-    let server = server()?;
+fn a_dump_has_the_counters(server: &mut Server) -> Result<()> {
+    create(server)?;
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "insert into invoice (tenant) select k % 7 from generate_series(1, 100) as k;
          select snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}/{n:3}');
          select series_nextval('dated', 'a'), series_nextval('dated', 'a')",
     )?;
-    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
-    let file = server.socket_folder().join("dump.sql");
-    std::fs::write(&file, dump)?;
     server.create_database("copy")?;
-    server.connect("copy")?.batch_execute("drop extension if exists snowflake_ids")?;
-    let mut psql = server.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
-    programs::output(psql.arg("--file").arg(file))?;
+    server.connect("copy")?.run("drop extension if exists snowflake_ids")?;
+    server.restore("copy", &server.dump()?)?;
     let mut copy = server.connect("copy")?;
     has_no_gaps(&mut copy)?;
-    copy.batch_execute("insert into invoice (tenant) select k % 9 from generate_series(1, 100) as k")?;
+    copy.run("insert into invoice (tenant) select k % 9 from generate_series(1, 100) as k")?;
     has_no_gaps(&mut copy)?;
-    let text: String = sql::one(&mut copy, "select series_nextval_text('dated', 'a')")?;
+    let text: String = copy.one("select series_nextval_text('dated', 'a')")?;
     ensure!(text.ends_with("/003"), "{text}");
     Ok(())
 }
 
-#[test]
-fn a_prepared_transaction_keeps_its_number() -> Result<()> {
-    let mut server = Server::builder().small().set("max_prepared_transactions", "5").start()?;
+fn a_prepared_transaction_keeps_its_number(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.series_create('invoices')")?;
+    client.run("select snowflake_ids.series_create('invoices')")?;
     for (key, name) in [(1, "one"), (2, "two")] {
-        client.batch_execute(&format!(
-            "begin; select series_nextval('invoices', {key}); prepare transaction '{name}'"
-        ))?;
+        client
+            .run(&format!("begin; select series_nextval('invoices', {key}); prepare transaction '{name}'"))?;
     }
     // Others wait for it, also after a crash.
-    server.kill9()?;
-    server.start_again()?;
+    server.crash()?;
     let mut client = server.session()?;
     let refused = client.batch_execute("set lock_timeout = '10ms'; select series_nextval('invoices', 1)");
     ensure!(refused.is_err(), "did not wait");
     for statement in ["reset lock_timeout", "commit prepared 'one'", "rollback prepared 'two'"] {
-        client.batch_execute(statement)?;
+        client.run(statement)?;
     }
-    let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 1)")?;
+    let next: i64 = client.one("select series_nextval('invoices', 1)")?;
     ensure!(next == 2, "{next}");
-    let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 2)")?;
+    let next: i64 = client.one("select series_nextval('invoices', 2)")?;
     ensure!(next == 1, "{next}");
-    server.stop(Shutdown::Fast)
+    Ok(())
 }
 
-#[test]
-fn counters_do_not_bloat() -> Result<()> {
-    let server = server()?;
-    // A vacuum of any table would keep old rows as long as it looks at some.
-    server.reload("autovacuum", "off")?;
+fn counters_do_not_bloat(server: &mut Server) -> Result<()> {
+    create(server)?;
     let mut client = server.session()?;
     let calls = if full() { 1_000_000 } else { 50_000 };
-    client.batch_execute("select series_nextval('invoices', k) from generate_series(1, 1000) as k")?;
+    client.run("select series_nextval('invoices', k) from generate_series(1, 1000) as k")?;
     let size = "select pg_table_size('snowflake_ids.series_bigint')";
-    client.batch_execute("vacuum snowflake_ids.series_bigint")?;
-    let before: i64 = sql::one(&mut client, size)?;
+    client.run("vacuum snowflake_ids.series_bigint")?;
+    let before: i64 = client.one(size)?;
     for call in 0..calls / 100 {
         let first = call * 100 % 1000 + 1;
         let keys = format!("generate_series({first}, {})", first + 99);
-        client.batch_execute(&format!("select series_nextval('invoices', k) from {keys} as k"))?;
+        client.run(&format!("select series_nextval('invoices', k) from {keys} as k"))?;
     }
     // Updates do not touch the index, but for a few where a transaction takes more numbers than a page has room for.
     let updates = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'series_bigint'";
@@ -158,9 +144,19 @@ fn counters_do_not_bloat() -> Result<()> {
         Ok(row.get::<_, i64>(0) == i64::from(calls))
     })?;
     ensure!(100 * hot >= 99 * i64::from(calls), "{hot} of {calls} updates stayed on their page");
-    let after: i64 = sql::one(&mut client, size)?;
+    let after: i64 = client.one(size)?;
     ensure!(after <= 2 * before, "{before} bytes became {after}");
-    let index: i64 = sql::one(&mut client, "select pg_relation_size('snowflake_ids.series_bigint_pkey')")?;
+    let index: i64 = client.one("select pg_relation_size('snowflake_ids.series_bigint_pkey')")?;
     ensure!(index <= 200_000, "an index of {index} bytes for 1000 keys");
     Ok(())
+}
+
+#[test]
+fn gapless_series_leave_no_gap() -> Result<()> {
+    Server::builder().set("max_prepared_transactions", "5").set("autovacuum", "off").cases(cases![
+        kill_9_leaves_no_gap,
+        a_dump_has_the_counters,
+        a_prepared_transaction_keeps_its_number,
+        counters_do_not_bloat
+    ])
 }

@@ -4,18 +4,16 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 
-/// A server with what the calls use, and a session that has a table locked.
-fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().start()?;
-    server.session()?.batch_execute(
+/// A session that is to lock a table, and what the calls use.
+fn locker(server: &Server) -> Result<Client> {
+    server.session()?.run(
         "create role app login;
          select snowflake_ids.series_create('gapless'), snowflake_ids.series_create('other'), snowflake_ids.series_create('monotonic', 'monotonic'),
              snowflake_ids.series_create('restricted', owner => 'app'), snowflake_ids.generator_create('web', 'twitter')",
     )?;
-    let locker = server.connect("postgres")?;
-    Ok((server, locker))
+    server.connect("postgres")
 }
 
 /// A table, and a call that looks into it: of a session that has called for nothing yet.
@@ -28,33 +26,31 @@ const CALLS: [(&str, &str); 6] = [
     ("generator", "select snowflake_nextval('web')"),
 ];
 
-#[test]
-fn calls_that_have_to_look_say_what_they_waited_for() -> Result<()> {
-    let (server, mut locker) = server()?;
+fn calls_that_have_to_look_say_what_they_waited_for(server: &mut Server) -> Result<()> {
+    let mut locker = locker(server)?;
     for (table, call) in CALLS {
-        locker.batch_execute(&format!("begin; lock table snowflake_ids.{table}"))?;
+        locker.run(&format!("begin; lock table snowflake_ids.{table}"))?;
         let mut client = server.connect("postgres")?;
-        client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
-        let error = sql::error(&mut client, call).with_context(|| format!("{table}: {call}"))?;
+        client.run("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+        let error = client.error(call).with_context(|| format!("{table}: {call}"))?;
         let message = format!("could not read table \"snowflake_ids.{table}\" within 700 ms");
         sql::explains(&error, &SqlState::LOCK_NOT_AVAILABLE, &message)?;
         let named = error.detail().is_some_and(|detail| detail.contains(&format!("snowflake_ids.{table}")));
         ensure!(named, "{error:?}");
         // Ids of the server's own wait for nothing.
-        client.batch_execute("select snowflake_nextval()")?;
-        locker.batch_execute("commit")?;
+        client.run("select snowflake_nextval()")?;
+        locker.run("commit")?;
         client.batch_execute(call).with_context(|| format!("{table}, once it is free: {call}"))?;
     }
     Ok(())
 }
 
-#[test]
-fn a_lock_timeout_that_is_shorter_holds() -> Result<()> {
-    let (server, mut locker) = server()?;
-    locker.batch_execute("begin; lock table snowflake_ids.generator")?;
+fn a_lock_timeout_that_is_shorter_holds(server: &mut Server) -> Result<()> {
+    let mut locker = locker(server)?;
+    locker.run("begin; lock table snowflake_ids.generator")?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute("set lock_timeout = '10ms'")?;
-    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
+    client.run("set lock_timeout = '10ms'")?;
+    let error = client.error("select snowflake_nextval('web')")?;
     assert_eq!(
         (error.code(), error.message()),
         (&SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
@@ -62,22 +58,29 @@ fn a_lock_timeout_that_is_shorter_holds() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_session_that_knows_the_registries_does_not_wait_for_them() -> Result<()> {
-    let (server, mut locker) = server()?;
+fn a_session_that_knows_the_registries_does_not_wait_for_them(server: &mut Server) -> Result<()> {
+    let mut locker = locker(server)?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute("select series_nextval('gapless', 1::bigint)")?;
-    locker.batch_execute("begin; lock table snowflake_ids.registry_server")?;
+    client.run("select series_nextval('gapless', 1::bigint)")?;
+    locker.run("begin; lock table snowflake_ids.registry_server")?;
     // One that it has not used, and one that has changed: both are looked up, for longer than this test would take to wait.
-    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('other', 1::bigint)")?, 1);
-    server.connect("postgres")?.batch_execute("update snowflake_ids.series set description = 'changed'")?;
-    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('gapless', 1::bigint)")?, 2);
-    locker.batch_execute("rollback")?;
+    assert_eq!(client.one::<i64>("select series_nextval('other', 1::bigint)")?, 1);
+    server.connect("postgres")?.run("update snowflake_ids.series set description = 'changed'")?;
+    assert_eq!(client.one::<i64>("select series_nextval('gapless', 1::bigint)")?, 2);
+    locker.run("rollback")?;
     // A change of them is heard of.
-    locker.batch_execute("insert into snowflake_ids.registry_server (position, server, identity, timeline) values (0, 'elsewhere', 'r', 1)")?;
-    let error = sql::error(&mut client, "select series_nextval('gapless', 1::bigint)")?;
-    assert_eq!(error.code(), &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
-    locker.batch_execute("delete from snowflake_ids.registry_server")?;
-    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('gapless', 1::bigint)")?, 3);
+    locker.run("insert into snowflake_ids.registry_server (position, server, identity, timeline) values (0, 'elsewhere', 'r', 1)")?;
+    client.fails("select series_nextval('gapless', 1::bigint)", &SqlState::FEATURE_NOT_SUPPORTED)?;
+    locker.run("delete from snowflake_ids.registry_server")?;
+    assert_eq!(client.one::<i64>("select series_nextval('gapless', 1::bigint)")?, 3);
     Ok(())
+}
+
+#[test]
+fn calls_wait_for_what_they_do_not_know() -> Result<()> {
+    Server::builder().cases(cases![
+        calls_that_have_to_look_say_what_they_waited_for,
+        a_lock_timeout_that_is_shorter_holds,
+        a_session_that_knows_the_registries_does_not_wait_for_them
+    ])
 }

@@ -1,10 +1,11 @@
 //! Monotonic series: the numbers of a key grow and never come again, whatever ends the server; keys share one maximum by sections.
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::Cluster;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, sql, wait};
+use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, sql, sql::Session, wait};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -16,9 +17,7 @@ const SESSIONS: usize = 8;
 type Calls = Vec<(i64, i64)>;
 
 fn create(client: &mut Client, definition: &str) -> Result<()> {
-    Ok(client.batch_execute(&format!(
-        "select snowflake_ids.series_create('chat', kind => 'monotonic'{definition})"
-    ))?)
+    client.run(&format!("select snowflake_ids.series_create('chat', kind => 'monotonic'{definition})"))
 }
 
 fn server(builder: Builder, definition: &str) -> Result<Server> {
@@ -28,7 +27,7 @@ fn server(builder: Builder, definition: &str) -> Result<Server> {
 }
 
 fn next(client: &mut Client, key: i64) -> Result<i64> {
-    sql::one(client, &format!("select series_nextval('chat', {key})"))
+    client.one(&format!("select series_nextval('chat', {key})"))
 }
 
 /// The numbers of these keys, in the order of the calls.
@@ -67,9 +66,7 @@ fn load(
             clients.iter_mut().map(|client| scope.spawn(move || run(client, keys, calls, ends))).collect();
         let outcome = done(calls);
         ends.store(true, Relaxed);
-        let all =
-            running.into_iter().map(|session| session.join().map_err(|_| anyhow!("a session panicked")));
-        let all = all.collect::<Result<_>>()?;
+        let all = running.into_iter().map(Ends::ended).collect();
         outcome.map(|()| all)
     })
 }
@@ -78,12 +75,12 @@ fn called(calls: &AtomicU64, count: u64) -> Result<()> {
     wait::until_true("calls", || Ok(calls.load(Relaxed) >= count))
 }
 
-/// What each key got so far.
+/// The numbers of each key so far.
 #[derive(Default)]
 struct Seen(BTreeMap<i64, Vec<i64>>);
 
 impl Seen {
-    /// What was got after all that was added before, in sessions at once: the numbers of a key are above those before, none is there
+    /// Adds numbers that sessions got at once, after all that was added before: the numbers of a key are above those before, none is there
     /// twice, and each session's grow.
     fn add(&mut self, sessions: Vec<Calls>) -> Result<()> {
         let highest: BTreeMap<i64, i64> =
@@ -111,20 +108,18 @@ impl Seen {
 /// A tenth of the keys has room.
 #[test]
 fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
-    let server =
-        server(Server::builder().small().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
+    let server = server(Server::builder().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
     let mut seen = Seen::default();
     seen.add(load(sessions(&server)?, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
     // One bucket for all.
     seen.add(load(sessions(&server)?, 3, |calls| called(calls, 500))?)
 }
 
-#[test]
-fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
-    let mut server = server(Server::builder().small(), ", sections => 3, step => 50, max_step => 500")?;
+fn kill_9_and_restarts_give_no_number_twice(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 3, step => 50, max_step => 500")?;
     let mut seen = Seen::default();
     for round in 0..if full() { 20 } else { 4 } {
-        let calls = load(sessions(&server)?, 40, |calls| {
+        let calls = load(sessions(server)?, 40, |calls| {
             called(calls, 150)?;
             if round % 2 == 0 { server.kill9() } else { server.stop(Shutdown::Fast) }
         });
@@ -135,9 +130,8 @@ fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
 }
 
 /// However many keys share it: a write for each step that the highest key comes on.
-#[test]
-fn a_section_takes_one_write_for_each_step() -> Result<()> {
-    let server = server(Server::builder().small(), ", sections => 1, step => 100, max_step => 100")?;
+fn a_section_takes_one_write_for_each_step(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 1, step => 100, max_step => 100")?;
     let mut client = server.session()?;
     let refills = "select refills from snowflake_ids.segment_status where tag = 'chat section 1 of 1'";
     for round in 1..=50 {
@@ -146,23 +140,22 @@ fn a_section_takes_one_write_for_each_step() -> Result<()> {
             call(&mut client, "generate_series(1, 1000)")?;
         }
         // One more is ahead.
-        let (most, refills): (i64, i64) = (20 * round / 100 + 2, sql::one(&mut client, refills)?);
+        let (most, refills): (i64, i64) = (20 * round / 100 + 2, client.one(refills)?);
         ensure!(refills <= most, "{refills} writes after {round} rounds, for a section of 1000 keys");
     }
-    let reserved: i64 = sql::one(&mut client, "select max_id from snowflake_ids.segment")?;
+    let reserved: i64 = client.one("select max_id from snowflake_ids.segment")?;
     ensure!(reserved <= 1_200, "{reserved} are reserved");
     Ok(())
 }
 
 #[test]
 fn a_thousand_sections_go_on_after_a_restart() -> Result<()> {
-    let builder = Server::builder().small().set("snowflake_ids.max_tags", "1100");
+    let builder = Server::builder().set("snowflake_ids.max_tags", "1100");
     let mut server = server(builder, ", sections => 1000")?;
     let (mut seen, keys) = (Seen::default(), "generate_series(1, 10000)");
     for how in [Shutdown::Fast, Shutdown::Immediate] {
         seen.add(vec![call(&mut server.session()?, keys)?])?;
-        server.stop(how)?;
-        server.start_again()?;
+        server.restart_by(how)?;
     }
     seen.add(vec![call(&mut server.session()?, keys)?])
 }
@@ -193,96 +186,71 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
         ensure!(numbers.is_sorted_by(|a, b| a < b), "key {key} got one twice: {numbers:?}");
     }
 
-    // What its sections reserve is the registry's to say.
-    let error =
-        sql::error(&mut clients[0], "select snowflake_ids.series_alter('chat', max_value => 1000000)")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    // The registry says how far its sections reserve.
+    clients[0].fails("select snowflake_ids.series_alter('chat', max_value => 1000000)", sql::NOT_IN_STATE)?;
 
     // With another number of sections keys are in others: it has no tags there.
     let mut client = cluster.nodes[0].connect("postgres")?;
-    client
-        .batch_execute("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
-    let error = sql::error(&mut client, "select series_nextval('other', 1)")?;
-    ensure!(error.code() == &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    client.run("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
+    let error = client.fails("select series_nextval('other', 1)", &SqlState::UNDEFINED_OBJECT)?;
     ensure!(error.detail().is_some_and(|detail| detail.contains("central")), "{error:?}");
     Ok(())
 }
 
-#[test]
-fn a_promoted_standby_goes_on_above() -> Result<()> {
-    let mut primary = server(Server::builder().small(), ", sections => 2, step => 10")?;
-    let mut client = primary.session()?;
-    let mut seen = Seen::default();
-    seen.add(vec![call(&mut client, "generate_series(1, 20)")?])?;
-    let standby = primary.standby()?;
-    for _ in 0..30 {
-        seen.add(vec![call(&mut client, "generate_series(1, 20)")?])?;
-    }
-    standby.catch_up(&primary)?;
-    let mut client = standby.connect("postgres")?;
-    let error = sql::error(&mut client, "select series_nextval('chat', 1)")?;
-    ensure!(error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
-    primary.stop(Shutdown::Immediate)?;
-    standby.promote()?;
-    seen.add(vec![call(&mut client, "generate_series(1, 30)")?])
-}
-
-#[test]
-fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped(
+    server: &mut Server,
+) -> Result<()> {
     let mut client = server.session()?;
     let mut seen = Seen::default();
-    client.batch_execute("begin")?;
+    client.run("begin")?;
     create(&mut client, ", sections => 2")?;
     seen.add(vec![call(&mut client, "generate_series(1, 9)")?])?;
-    client.batch_execute("commit")?;
+    client.run("commit")?;
     let mut other = server.session()?;
     for _ in 0..3 {
         seen.add(vec![call(&mut client, "generate_series(1, 9)")?])?;
         seen.add(vec![call(&mut other, "generate_series(1, 9)")?])?;
     }
 
-    client.batch_execute("select snowflake_ids.series_set('chat', 11, 1000000)")?;
+    client.run("select snowflake_ids.series_set('chat', 11, 1000000)")?;
     for end in ["rollback", "commit"] {
-        client.batch_execute("begin; select snowflake_ids.series_drop('chat'); savepoint dropped")?;
+        client.run("begin; select snowflake_ids.series_drop('chat'); savepoint dropped")?;
         ensure!(
-            sql::error(&mut client, "select series_nextval('chat', 1)")?.code()
-                == &SqlState::UNDEFINED_OBJECT,
+            client.error("select series_nextval('chat', 1)")?.code() == &SqlState::UNDEFINED_OBJECT,
             "dropped"
         );
-        client.batch_execute("rollback to dropped")?;
+        client.run("rollback to dropped")?;
         if end == "rollback" {
-            client.batch_execute("rollback")?;
+            client.run("rollback")?;
             seen.add(vec![call(&mut client, "generate_series(1, 9)")?])?;
         } else {
             create(&mut client, ", sections => 2")?;
-            client.batch_execute("commit")?;
+            client.run("commit")?;
         }
     }
-    client.batch_execute("select snowflake_ids.series_drop('chat')")?;
+    client.run("select snowflake_ids.series_drop('chat')")?;
     create(&mut client, ", sections => 2")?;
     for client in [&mut client, &mut other] {
         let calls = call(client, "generate_series(11, 11)")?;
         ensure!(calls.iter().all(|(_, number)| *number < 1_000_000), "begins anew: {calls:?}");
     }
-    client.batch_execute("select snowflake_ids.series_drop('chat')")?;
-    let left: i64 = sql::one(&mut client, "select count(*) from snowflake_ids.segment")?;
+    client.run("select snowflake_ids.series_drop('chat')")?;
+    let left: i64 = client.one("select count(*) from snowflake_ids.segment")?;
     ensure!(left == 0, "{left} tags are left");
     ensure!(
-        sql::error(&mut other, "select series_nextval('chat', 11)")?.code() == &SqlState::UNDEFINED_OBJECT,
+        other.error("select series_nextval('chat', 11)")?.code() == &SqlState::UNDEFINED_OBJECT,
         "dropped"
     );
     Ok(())
 }
 
-#[test]
-fn a_key_that_is_set_goes_on_above_for_all_sessions() -> Result<()> {
-    let server = server(Server::builder().small(), ", sections => 1, step => 100, max_step => 100")?;
+fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 1, step => 100, max_step => 100")?;
     let (mut client, mut other) = (server.session()?, server.session()?);
     let mut seen = Seen::default();
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?])?;
     for value in [50, 1_000_000, 70, 1_000_050] {
-        client.batch_execute(&format!("select snowflake_ids.series_set('chat', 1, {value})"))?;
+        client.run(&format!("select snowflake_ids.series_set('chat', 1, {value})"))?;
         let (mine, others) = (next(&mut client, 1)?, next(&mut other, 1)?);
         ensure!(mine > value && others > mine, "{mine} and {others} after {value}");
         seen.add(vec![vec![(1, mine), (1, others)]])?;
@@ -290,55 +258,50 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions() -> Result<()> {
     }
 
     // In a transaction: its own numbers are above at once, and nobody gets them again after it is rolled back.
-    client.batch_execute("begin; select snowflake_ids.series_set('chat', 1, 2000000)")?;
+    client.run("begin; select snowflake_ids.series_set('chat', 1, 2000000)")?;
     let mine = call(&mut client, "generate_series(1, 3)")?;
     ensure!(mine.iter().all(|(_, number)| *number > 2_000_000), "{mine:?}");
-    client.batch_execute("rollback")?;
+    client.run("rollback")?;
     seen.add(vec![mine])?;
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?, call(&mut client, "generate_series(6, 9)")?])?;
 
-    // What the step is changed to is so at once; the transaction's own numbers lie above what others have.
-    client.batch_execute("begin; select snowflake_ids.series_alter('chat', step => 7)")?;
+    // A changed step counts at once; the transaction's own numbers lie above what others have.
+    client.run("begin; select snowflake_ids.series_alter('chat', step => 7)")?;
     for _ in 0..150 {
         seen.add(vec![call(&mut client, "generate_series(1, 2)")?])?;
     }
-    client.batch_execute("commit")?;
+    client.run("commit")?;
     seen.add(vec![call(&mut other, "generate_series(1, 2)")?])?;
 
-    let error = sql::error(&mut client, "select snowflake_ids.series_set('chat', 1, 5, true)")?;
-    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    client.fails("select snowflake_ids.series_set('chat', 1, 5, true)", &SqlState::FEATURE_NOT_SUPPORTED)?;
     Ok(())
 }
 
 #[test]
 fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
-    let builder = Server::builder().small().set("snowflake_ids.segment_wait_timeout", "1h");
+    let builder = Server::builder().set("snowflake_ids.segment_wait_timeout", "1h");
     let server = server(builder, ", sections => 1")?;
     let mut locker = server.locker("postgres", "chat section 1 of 1")?;
-    let mut clients = server.sessions("postgres", 2)?;
-    let (mut other, mut client) = (clients.pop().unwrap(), clients.pop().unwrap());
+    let (mut other, mut client) = (server.connect("postgres")?, server.connect("postgres")?);
     let cancel = client.cancel_token();
-    let waiting =
-        thread::spawn(move || (sql::error(&mut client, "select series_nextval('chat', 1)"), client));
+    let waiting = thread::spawn(move || (client.error("select series_nextval('chat', 1)"), client));
     let later = thread::spawn(move || next(&mut other, 1));
     let waiting_calls = "select count(*) = 2 from pg_stat_activity
         where query like '%series_nextval%' and pid <> pg_backend_pid() and state = 'active' and wait_event is not null";
-    sql::becomes_true(&mut server.session()?, waiting_calls)?;
+    server.session()?.becomes_true(waiting_calls)?;
     cancel.cancel_query(postgres::NoTls)?;
-    let (error, mut client) = waiting.join().map_err(|_| anyhow!("panicked"))?;
+    let (error, mut client) = waiting.ended();
     ensure!(error?.code() == &SqlState::QUERY_CANCELED, "cancelled");
     ensure!(!later.is_finished(), "the other one waits");
-    locker.batch_execute("rollback")?;
-    ensure!(later.join().map_err(|_| anyhow!("panicked"))?? == 1, "the first number");
+    locker.run("rollback")?;
+    ensure!(later.ended()? == 1, "the first number");
     ensure!(next(&mut client, 1)? == 2, "the second number");
     Ok(())
 }
 
-#[test]
-fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn rows_are_filled_as_texts_and_by_copy(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.series_create('messages', kind => 'monotonic', key_type => 'uuid', format => 'M-{n:5}');
          create table message (conversation uuid, number bigint, place serial);
          create table ticket (project text, number bigint);
@@ -355,7 +318,7 @@ fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
         )?;
     }
     copy.finish()?;
-    client.batch_execute("insert into ticket select 'p' || n % 12 from generate_series(1, 1000) n")?;
+    client.run("insert into ticket select 'p' || n % 12 from generate_series(1, 1000) n")?;
     for (wrong, what) in [
         (
             "select count(*) from (select number, lag(number) over (partition by conversation order by place) as before from message) m where number <= before",
@@ -364,22 +327,20 @@ fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
         ("select count(*) - count(distinct (conversation, number)) from message", "twice"),
         ("select count(*) - count(distinct (project, number)) from ticket", "of before"),
     ] {
-        let rows: i64 = sql::one(&mut client, wrong)?;
+        let rows: i64 = client.one(wrong)?;
         ensure!(rows == 0, "{rows} rows are {what}");
     }
     let key = "'00000000-0000-0000-0000-000000000009'::uuid";
-    let text: String = sql::one(&mut client, &format!("select series_nextval_text('messages', {key})"))?;
-    let last: i64 = sql::one(&mut client, &format!("select series_currval('messages', {key})"))?;
+    let text: String = client.one(&format!("select series_nextval_text('messages', {key})"))?;
+    let last: i64 = client.one(&format!("select series_currval('messages', {key})"))?;
     ensure!(text == format!("M-{last:05}"), "{text} and {last}");
     Ok(())
 }
 
-#[test]
-fn what_cannot_be_is_refused() -> Result<()> {
-    let server =
-        server(Server::builder().small(), ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
+fn what_cannot_be_is_refused(server: &mut Server) -> Result<()> {
+    create(&mut server.session()?, ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
     let mut client = server.session()?;
-    client.batch_execute("create role plain login; grant usage on schema snowflake_ids to plain")?;
+    client.run("create role plain login; grant usage on schema snowflake_ids to plain")?;
     for number in 1..=3 {
         ensure!(next(&mut client, 1)? == number, "{number}");
     }
@@ -416,22 +377,20 @@ fn what_cannot_be_is_refused() -> Result<()> {
             "section \"chat section",
         ),
     ] {
-        let error = sql::error(&mut client, call)?;
+        let error = client.error(call)?;
         ensure!(error.code().code() == code && error.message().contains(words), "{call}: {error:?}");
-        client.batch_execute("reset role")?;
+        client.run("reset role")?;
     }
-    // Whoever may use the series may use its sections.
-    client
-        .batch_execute("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
-    ensure!(sql::one::<i64>(&mut client, "select series_nextval('open', 1)")? == 1, "as another role");
+    // A role that may use the series may use its sections.
+    client.run("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
+    ensure!(client.one::<i64>("select series_nextval('open', 1)")? == 1, "as another role");
     Ok(())
 }
 
 #[test]
 fn without_memory_there_are_no_numbers() -> Result<()> {
-    let server = server(Server::builder().small().set("snowflake_ids.series_memory", "0"), "")?;
-    let error = sql::error(&mut server.session()?, "select series_nextval('chat', 1)")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let server = server(Server::builder().set("snowflake_ids.series_memory", "0"), "")?;
+    let error = server.session()?.fails("select series_nextval('chat', 1)", sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.series_memory")), "{error:?}");
     Ok(())
 }
@@ -439,15 +398,15 @@ fn without_memory_there_are_no_numbers() -> Result<()> {
 /// Other sections come to where some have gone, and those go on.
 #[test]
 fn places_of_sections_change_hands() -> Result<()> {
-    let builder = Server::builder().small().set("snowflake_ids.max_tags", "12");
+    let builder = Server::builder().set("snowflake_ids.max_tags", "12");
     let server = server(builder, ", sections => 4, step => 20, max_step => 20")?;
     let mut client = server.session()?;
     let mut seen = Seen::default();
     seen.add(vec![call(&mut client, "generate_series(1, 50)")?])?;
-    client.batch_execute("select snowflake_ids.segment_discard(tag) from snowflake_ids.segment")?;
+    client.run("select snowflake_ids.segment_discard(tag) from snowflake_ids.segment")?;
     seen.add(vec![call(&mut client, "generate_series(1, 60)")?])?;
     for round in 0..5 {
-        client.batch_execute(&format!(
+        client.run(&format!(
             "select snowflake_ids.series_create('other{round}', kind => 'monotonic', sections => 2);
              select series_nextval('other{round}', k) from generate_series(1, 50) as k;
              select snowflake_ids.series_drop('other{round}')"
@@ -455,4 +414,16 @@ fn places_of_sections_change_hands() -> Result<()> {
         seen.add(vec![call(&mut client, "generate_series(1, 60)")?])?;
     }
     Ok(())
+}
+
+#[test]
+fn numbers_of_a_key_grow() -> Result<()> {
+    Server::builder().cases(cases![
+        kill_9_and_restarts_give_no_number_twice,
+        a_section_takes_one_write_for_each_step,
+        a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped,
+        a_key_that_is_set_goes_on_above_for_all_sessions,
+        rows_are_filled_as_texts_and_by_copy,
+        what_cannot_be_is_refused
+    ])
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
 
 /// Values that may not be set, each with words that the refusal must say.
 const WRONG: [(&str, &str, &str); 46] = [
@@ -60,7 +60,7 @@ const WRONG_FOR_THE_LAYOUT: [&str; 2] = ["datacenter_id", "worker_id"];
 
 #[test]
 fn a_server_with_a_wrong_setting_does_not_start_and_says_why() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     server.stop(Shutdown::Fast)?;
     for (setting, value, words) in WRONG {
         let name = format!("snowflake_ids.{setting}");
@@ -76,7 +76,7 @@ fn a_server_with_a_wrong_setting_does_not_start_and_says_why() -> Result<()> {
         server.set(&name, right)?;
     }
     server.start_again()?;
-    sql::one::<i64>(&mut server.session()?, "select snowflake_nextval()").map(drop)
+    server.session()?.one::<i64>("select snowflake_nextval()").map(drop)
 }
 
 fn right_value(setting: &str) -> &'static str {
@@ -94,51 +94,48 @@ fn right_value(setting: &str) -> &'static str {
 
 #[test]
 fn alter_system_refuses_a_wrong_value_and_keeps_the_old_one() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     for (setting, value, words) in WRONG {
         if value == "32" && WRONG_FOR_THE_LAYOUT.contains(&setting) {
             continue;
         }
-        let error =
-            sql::error(&mut client, &format!("alter system set snowflake_ids.{setting} = '{value}'"))?;
-        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        let error = client.fails(
+            &format!("alter system set snowflake_ids.{setting} = '{value}'"),
+            &SqlState::INVALID_PARAMETER_VALUE,
+        )?;
         let said = format!("{} {:?} {:?}", error.message(), error.detail(), error.hint());
         assert!(said.contains(&format!("snowflake_ids.{setting}")), "{said}");
         assert!(said.contains(words), "{setting} = '{value}' does not say \"{words}\": {said}");
     }
-    let written: String = sql::one(&mut client, "select pg_read_file('postgresql.auto.conf')")?;
+    let written: String = client.one("select pg_read_file('postgresql.auto.conf')")?;
     assert!(!written.contains("snowflake_ids"), "{written}");
     Ok(())
 }
 
 #[test]
 fn an_unknown_setting_is_warned_of_at_start_and_refused_in_a_session() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker_lease", "5").start()?;
+    let server = Server::builder().set("snowflake_ids.worker_lease", "5").start()?;
     let (log, mut client) = (server.log(), server.session()?);
-    let version: i32 = sql::one(&mut client, "select current_setting('server_version_num')::integer")?;
+    let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     if version < 150_000 {
         // These have no prefix that is a library's own: a session may set what it likes.
         let warning = "unrecognized configuration parameter \"snowflake_ids.worker_lease\"";
         ensure!(log.contains(warning), "{log}");
-        return Ok(client.batch_execute("set snowflake_ids.cashe = 5")?);
+        return client.run("set snowflake_ids.cashe = 5");
     }
     assert!(log.contains("invalid configuration parameter name \"snowflake_ids.worker_lease\""), "{log}");
-    let error = sql::error(&mut client, "set snowflake_ids.cashe = 5")?;
-    assert_eq!(error.code(), &SqlState::INVALID_NAME, "{error:?}");
+    client.fails("set snowflake_ids.cashe = 5", &SqlState::INVALID_NAME)?;
     Ok(())
 }
 
 #[test]
 fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
-    client.batch_execute("create role app; set role app")?;
-    client.batch_execute("set snowflake_ids.cache = 100; set snowflake_ids.clock_wait_timeout = '5s'")?;
-    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    let (_server, mut client) = Server::builder().with_session()?;
+    client.run("create role app; set role app")?;
+    client.run("set snowflake_ids.cache = 100; set snowflake_ids.clock_wait_timeout = '5s'")?;
+    client.one::<i64>("select snowflake_nextval()")?;
     for setting in ["max_drift = '1h'", "clock_rollback = switch", "sequence_start = random"] {
-        let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{setting}");
+        client.fails(&format!("set snowflake_ids.{setting}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     for setting in [
         "worker_id = 2",
@@ -148,8 +145,7 @@ fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
         "max_clock_jump = '1s'",
         "shard = '3/16'",
     ] {
-        let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
-        assert_eq!(error.code(), &SqlState::CANT_CHANGE_RUNTIME_PARAM, "{setting}");
+        client.fails(&format!("set snowflake_ids.{setting}"), &SqlState::CANT_CHANGE_RUNTIME_PARAM)?;
     }
     Ok(())
 }
@@ -165,15 +161,12 @@ const LAYOUTS: [(&str, i32, i32, i64, i64); 4] = [
 #[test]
 fn a_server_generates_ids_of_the_layout_it_was_given() -> Result<()> {
     for (layout, datacenter, worker, mask, bits) in LAYOUTS {
-        let server = Server::builder()
-            .small()
+        let (_server, mut client) = Server::builder()
             .set("snowflake_ids.layout", layout)
             .set("snowflake_ids.datacenter_id", &datacenter.to_string())
             .set("snowflake_ids.worker_id", &worker.to_string())
-            .start()?;
-        let mut client = server.session()?;
-        let taken: Vec<i64> =
-            sql::column(&mut client, "select snowflake_nextval() from generate_series(1, 2000)")?;
+            .with_session()?;
+        let taken: Vec<i64> = client.column("select snowflake_nextval() from generate_series(1, 2000)")?;
         ids::growing(&taken)?;
         for id in &taken {
             assert_eq!(id & mask, bits, "{layout}: {id:x}");

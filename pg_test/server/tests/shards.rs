@@ -2,14 +2,14 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, sessions, sql};
+use snowflake_ids_server_tests::{Server, sessions, sql::Session};
 use std::collections::HashSet;
 
 const SHARDS: i64 = 16;
 
 /// A table in which each partition takes one shard's rows alone, and one that says of any id whether it is a shard's.
 fn create_tables(client: &mut Client) -> Result<()> {
-    client.batch_execute(
+    client.run(
         "create extension if not exists snowflake_ids;
          create table parted (id bigint primary key, note text) partition by hash (id);
          create table hashed (id bigint) partition by hash (id);
@@ -26,35 +26,33 @@ fn create_tables(client: &mut Client) -> Result<()> {
 /// Each generator's rows go into its own partition, whoever fills it beside others.
 #[test]
 fn each_shards_ids_go_into_its_partition() -> Result<()> {
-    let server = Server::builder().small().set("max_connections", "40").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("max_connections", "40").with_session()?;
     create_tables(&mut client)?;
     for shard in 0..SHARDS {
-        client.batch_execute(&format!(
+        client.run(&format!(
             "select snowflake_ids.generator_create('shard {shard}', modulus => 16, remainder => {shard})"
         ))?;
     }
     sessions::at_once(server.sessions("postgres", 16)?, |shard, mut session| {
         let cache = [1, 10, 100][shard % 3];
-        session.batch_execute(&format!(
+        session.run(&format!(
             "set snowflake_ids.cache = {cache};
              insert into parted_{shard} select snowflake_nextval('shard {shard}'), 'one' from generate_series(1, 2000);
              insert into parted_{shard} select snowflake_nextvals(2000, 'shard {shard}'), 'many'"
         ))?;
         Ok(())
     })?;
-    let rows: Vec<i64> = sql::column(&mut client, "select count(*) from parted group by tableoid")?;
+    let rows: Vec<i64> = client.column("select count(*) from parted group by tableoid")?;
     assert_eq!(rows, [4_000; 16]);
     Ok(())
 }
 
-/// What a session holds when the setting changes is not handed out unless it fits.
+/// Ids that a session holds when the setting changes are not handed out unless they fit.
 #[test]
 fn a_change_of_the_setting_counts_at_once() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.shard", "3/16").start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = Server::builder().set("snowflake_ids.shard", "3/16").with_session()?;
     create_tables(&mut client)?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.generator_create('follows');
          select snowflake_ids.generator_create('own', modulus => 4, remainder => 1);
          select snowflake_ids.generator_create('all', modulus => 1, remainder => 0);
@@ -66,28 +64,20 @@ fn a_change_of_the_setting_counts_at_once() -> Result<()> {
     {
         server.reload("snowflake_ids.shard", setting)?;
         for (generator, modulus, remainder) in [("follows", modulus, remainder), ("own", 4, 1)] {
-            let ids: Vec<i64> = sql::column(
-                &mut client,
-                &format!("select snowflake_nextval('{generator}') from generate_series(1, 500)"),
-            )?;
-            let of_shard: i64 = sql::one(
-                &mut client,
-                &format!(
-                    "select count(*) from unnest(array{ids:?}::bigint[]) id
+            let ids: Vec<i64> = client
+                .column(&format!("select snowflake_nextval('{generator}') from generate_series(1, 500)"))?;
+            let of_shard: i64 = client.one(&format!(
+                "select count(*) from unnest(array{ids:?}::bigint[]) id
                      where satisfies_hash_partition('hashed'::regclass, {modulus}, {remainder}, id)"
-                ),
-            )?;
+            ))?;
             assert_eq!(of_shard, 500, "{generator} of {setting}");
             ensure!(ids.iter().all(|id| all.insert(*id)), "an id came twice");
         }
         for call in ["snowflake_nextval()", "snowflake_nextval('all')"] {
-            let kinds: i64 = sql::one(
-                &mut client,
-                &format!(
-                    "select count(distinct satisfies_hash_partition('hashed'::regclass, 4, 1, {call}))
+            let kinds: i64 = client.one(&format!(
+                "select count(distinct satisfies_hash_partition('hashed'::regclass, 4, 1, {call}))
                      from generate_series(1, 500)"
-                ),
-            )?;
+            ))?;
             assert_eq!(kinds, 2, "{call} of {setting}");
         }
     }
@@ -97,19 +87,18 @@ fn a_change_of_the_setting_counts_at_once() -> Result<()> {
 /// A tick of the layout holds fewer ids than there are shards: no generator of it can follow.
 #[test]
 fn a_setting_that_a_layout_has_no_room_for_is_refused_by_its_generators() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.shard", "1/1024").start()?;
-    let mut client = server.session()?;
-    client.batch_execute(
+    let (_server, mut client) = Server::builder().set("snowflake_ids.shard", "1/1024").with_session()?;
+    client.run(
         "create extension if not exists snowflake_ids;
          select snowflake_ids.generator_create('web', 'javascript');
          select snowflake_ids.generator_create('wide');
          select snowflake_ids.generator_create('own', 'javascript', modulus => 2, remainder => 1)",
     )?;
-    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
+    let error = client.error("select snowflake_nextval('web')")?;
     assert_eq!(error.code().code(), "22023", "{error:?}");
     assert!(error.message().contains("modulus 1024"), "{error:?}");
     for other in ["'wide'", "'own'", ""] {
-        sql::one::<i64>(&mut client, &format!("select snowflake_nextval({other})"))?;
+        client.one::<i64>(&format!("select snowflake_nextval({other})"))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -13,7 +13,7 @@ const MISSING: &str = "the state file of snowflake_ids is missing";
 const FUNCTIONS: [&str; 4] = ["state_reset()", "state_adopt()", "clock_accept()", "worker_release(1)"];
 
 fn server() -> Result<Server> {
-    Server::builder().small().set("snowflake_ids.reserve", "1s").start()
+    Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
 /// A server that has issued ids is stopped and started again, with `harm` done to its state file in between: it
@@ -30,14 +30,13 @@ fn stops_until_reset(
     server.start_again()?;
     let mut client = server.session()?;
     for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
-        let error = sql::error(&mut client, call)?;
-        sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
+        let error = client.explained(call, &SqlState::DATA_CORRUPTED, message)?;
         assert!(error.hint().is_some_and(|hint| hint.contains("state_reset")), "{error:?}");
     }
     assert_eq!(status::<String>(&mut client, "state")?, message);
     assert_eq!(fs::read(server.state_file()).ok(), harmed, "the file was replaced unasked");
 
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     taken.extend(take(&mut client, 100)?);
     assert_eq!(status::<String>(&mut client, "state")?, "ready");
     if let Some(harmed) = harmed {
@@ -70,7 +69,7 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
     Ok(())
 }
 
-/// What the present release writes at the head of the file.
+/// The head of the file as the present release writes it.
 const FORM: &str = concat!(r#"{"version":3,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
 
 /// The content of a file, with another state in it, under this head.
@@ -108,8 +107,7 @@ fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
 /// After an upgrade the server goes on as before, under the worker id that it had leased.
 #[test]
 fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
-    let mut server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;
     let mut taken = take(&mut client, 100)?;
     let leased: i32 = status(&mut client, "worker_id")?;
     server.stop(Shutdown::Fast)?;
@@ -138,8 +136,8 @@ fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     let functions = ["state_reset()", "state_reset(now())", "state_adopt()", "clock_accept()"];
     let administration = functions.map(|function| format!("select snowflake_ids.{function}"));
     for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
-        let error = sql::error(&mut client, &call)?;
-        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NEWER).context(call)?;
+        let error = client.error(&call)?;
+        sql::explains(&error, sql::NOT_IN_STATE, NEWER).context(call)?;
         assert!(error.detail().is_some_and(|detail| detail.contains("form 4")), "{error:?}");
         let hint = error.hint().unwrap_or_default();
         assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
@@ -169,17 +167,16 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
     stops_until_reset(&mut server()?, message, |server| server.damage_state_file(|_| foreign))
 }
 
-/// What is known and can be trusted stays known: a reset is no way to issue ids again.
+/// A reset forgets nothing that can be trusted: a reset is no way to issue ids again.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
-    let mut server =
-        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
+    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut taken = take(&mut server.session()?, 100)?;
     server.stop(Shutdown::Fast)?;
     server.set_clock("-20m")?;
     server.start_again()?;
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     taken.extend(next(&mut client).ok());
     server.set_clock("+0")?;
     taken.push(next(&mut client)?);
@@ -194,8 +191,8 @@ fn a_reset_begins_above_the_instant_it_is_given() -> Result<()> {
     server.damage_state_file(|_| Vec::new())?;
     server.start_again()?;
     let mut client = server.session()?;
-    let above: f64 = sql::one(&mut client, "select extract(epoch from now() + interval '20s')::float8")?;
-    client.batch_execute(&format!("select snowflake_ids.state_reset(to_timestamp({above}))"))?;
+    let above: f64 = client.one("select extract(epoch from now() + interval '20s')::float8")?;
+    client.run(&format!("select snowflake_ids.state_reset(to_timestamp({above}))"))?;
     let id = next(&mut client)?;
     let begun = time(&mut client, id)?;
     assert!(begun >= above && begun < above + 1.0, "{begun} after a reset above {above}");
@@ -208,16 +205,16 @@ fn a_reset_far_ahead_of_the_clock_is_said_and_can_be_taken_back() -> Result<()> 
     let server = server()?;
     let mut client = server.session()?;
     next(&mut client)?;
-    client.batch_execute("select snowflake_ids.state_reset(now() + interval '10 years')")?;
+    client.run("select snowflake_ids.state_reset(now() + interval '10 years')")?;
     wait::until_true("the warning of the ten years", || Ok(server.logged(SAID) == 1))?;
     let error = refused(&mut client)?;
     let message = "the clock is behind the ids already issued";
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    sql::explains(&error, sql::NOT_IN_STATE, message)?;
 
-    client.batch_execute("select snowflake_ids.state_reset(now())")?;
+    client.run("select snowflake_ids.state_reset(now())")?;
     let id = next(&mut client)?;
     let late = format!("select snowflake_timestamp({id}) > now() + interval '1 min'");
-    assert!(!sql::one::<bool>(&mut client, &late)?, "id {id} is still far ahead");
+    assert!(!client.one::<bool>(&late)?, "id {id} is still far ahead");
     assert_eq!(server.logged(SAID), 1, "no word of the right instant");
     Ok(())
 }
@@ -231,7 +228,7 @@ fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     let mut client = server.session()?;
     let message = "the state file of snowflake_ids was written for another layout";
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    sql::explains(&error, sql::NOT_IN_STATE, message)?;
     let detail = error.detail().unwrap_or_default();
     assert!(detail.contains("2010-11-04") && detail.contains("2020-01-01"), "which layouts? {error:?}");
 
@@ -243,13 +240,13 @@ fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     server.set("snowflake_ids.layout", "twitter")?;
     server.restart()?;
     let mut client = server.session()?;
-    client.batch_execute("select snowflake_ids.state_reset(now())")?;
+    client.run("select snowflake_ids.state_reset(now())")?;
     let id = next(&mut client)?;
     assert!(id > taken[199], "an id of Twitter's epoch is larger");
     Ok(())
 }
 
-/// What was put aside is what was damaged, not what the server knew; put back as it was, it serves again.
+/// The damaged file was put aside, and nothing was forgotten; put back as it was, it serves again.
 #[test]
 fn a_file_that_is_put_back_serves_again() -> Result<()> {
     let mut server = server()?;
@@ -271,12 +268,10 @@ fn only_its_owner_can_read_the_file_and_only_the_extensions_may_act_on_it() -> R
     let mut client = server.session()?;
     next(&mut client)?;
     assert_eq!(fs::metadata(server.state_file())?.permissions().mode() & 0o777, 0o600);
-    client.batch_execute("create role app; set role app")?;
+    client.run("create role app; set role app")?;
     for function in FUNCTIONS {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.{function}"))?;
-        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{function}: {error:?}");
+        client.fails(&format!("select snowflake_ids.{function}"), &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
-    let error = sql::error(&mut client, "select * from snowflake_ids.worker_lease")?;
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    client.fails("select * from snowflake_ids.worker_lease", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     Ok(())
 }

@@ -2,10 +2,9 @@
 //! set back in between.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next, refused, seconds, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = wait::LONG;
@@ -13,10 +12,10 @@ const TIMEOUT: Duration = wait::LONG;
 /// A server that was stopped while it ran ahead of the clock goes on from the very next place. 16 ids a tick.
 #[test]
 fn after_a_clean_stop_ids_go_on_where_they_ended() -> Result<()> {
-    let mut server = Server::builder().small().set("snowflake_ids.layout", "41/5/5/4").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) =
+        Server::builder().set("snowflake_ids.layout", "41/5/5/4").with_session()?;
     for _ in 0..3 {
-        let taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(16 * 20000)")?;
+        let taken: Vec<i64> = client.column("select snowflake_nextvals(16 * 20000)")?;
         drop(client);
         server.restart()?;
         client = server.session()?;
@@ -29,7 +28,7 @@ fn after_a_clean_stop_ids_go_on_where_they_ended() -> Result<()> {
 
 #[test]
 fn after_a_clean_stop_an_idle_server_does_not_run_ahead() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     let before = take(&mut server.session()?, 1000)?;
     server.restart()?;
     let mut client = server.session()?;
@@ -44,15 +43,13 @@ fn after_a_clean_stop_an_idle_server_does_not_run_ahead() -> Result<()> {
 #[test]
 fn ticks_of_a_second_are_as_exact() -> Result<()> {
     let mut server = Server::builder()
-        .small()
         .set("snowflake_ids.layout", "cosid_second")
         .set("snowflake_ids.reserve", "100ms")
         .start()?;
     let mut taken = take(&mut server.session()?, 1000)?;
     for round in 0..6 {
         if round % 3 == 2 {
-            server.kill9()?;
-            server.start_again()?;
+            server.crash()?;
         } else {
             server.restart()?;
         }
@@ -66,7 +63,7 @@ fn ticks_of_a_second_are_as_exact() -> Result<()> {
 
 #[test]
 fn after_a_clean_stop_under_load_the_server_does_not_run_ahead() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+    let mut server = Server::builder().start()?;
     server.session()?;
     let mut taken = Taken::default();
     for _ in 0..5 {
@@ -84,8 +81,7 @@ fn after_a_clean_stop_under_load_the_server_does_not_run_ahead() -> Result<()> {
 
 #[test]
 fn a_smart_shutdown_serves_the_sessions_that_are_left() -> Result<()> {
-    let mut server = Server::builder().small().set("snowflake_ids.reserve", "300ms").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().set("snowflake_ids.reserve", "300ms").with_session()?;
     let mut taken = take(&mut client, 100)?;
     server.ask_to_stop(Shutdown::Smart)?;
     wait::until(TIMEOUT, "new sessions to be refused", || Ok(server.connect("postgres").err()))?;
@@ -110,8 +106,7 @@ const STEPS: [(&str, bool); 4] = [("-10", true), ("-1h", false), ("-5y", false),
 /// Load, a stop, a step back, a start, for each of the steps. Within `max_drift` ids go on, beyond they wait for
 /// the clock; never does one come again.
 fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Result<()> {
-    let mut server =
-        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
+    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
     server.session()?;
     let mut taken = Taken::default();
     for (step, served) in STEPS {
@@ -129,7 +124,7 @@ fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Resul
             taken.ids.extend(after);
         } else {
             let error = refused(&mut client)?;
-            assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{step}: {error:?}");
+            assert_eq!(error.code(), sql::NOT_IN_STATE, "{step}: {error:?}");
             assert!(error.detail().is_some() && error.hint().is_some(), "{step}: {error:?}");
         }
         // Before the epoch there are no ticks to tell how far.
@@ -158,7 +153,7 @@ fn a_clock_set_back_across_a_crash_brings_no_id_back() -> Result<()> {
 /// Each worker id of this server has its own mark.
 #[test]
 fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
-    let mut server = Server::builder().small().faketime().start()?;
+    let mut server = Server::builder().faketime().start()?;
     let mut taken = [Vec::new(), Vec::new()];
     for (worker, clock) in [("1", "+0"), ("2", "+0"), ("1", "-20"), ("2", "-25"), ("1", "-30")] {
         server.stop(Shutdown::Fast)?;
@@ -173,18 +168,12 @@ fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
 /// A restart is no way around a clock that is behind.
 #[test]
 fn restarts_do_not_make_a_clock_right() -> Result<()> {
-    let mut server =
-        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
+    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let before = next(&mut server.session()?)?;
     server.set_clock("-1h")?;
     for stop in [Shutdown::Fast, Shutdown::Immediate, Shutdown::Fast] {
-        sql::explains(
-            &refused(&mut server.session()?)?,
-            &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            BEHIND,
-        )?;
-        server.stop(stop)?;
-        server.start_again()?;
+        sql::explains(&refused(&mut server.session()?)?, sql::NOT_IN_STATE, BEHIND)?;
+        server.restart_by(stop)?;
     }
     server.set_clock("+0")?;
     ids::growing(&[before, next(&mut server.session()?)?])

@@ -6,7 +6,7 @@ use postgres::Client;
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::snowflakes::{next, refused, take};
 use snowflake_ids_server_tests::state_file::Fault;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ const DAMAGED: &str = "the state file of snowflake_ids is damaged";
 const MISSING: &str = "the state file of snowflake_ids is missing";
 
 fn server() -> Result<Server> {
-    Server::builder().small().set("snowflake_ids.reserve", "1s").start()
+    Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
 /// Takes ids until one is refused, within the time that is reserved at most.
 fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbError> {
-    wait::until(TIMEOUT, "a refusal", || match sql::column::<i64>(client, "select snowflake_nextvals(3)") {
+    wait::until(TIMEOUT, "a refusal", || match client.column::<i64>("select snowflake_nextvals(3)") {
         Ok(ids) => {
             taken.extend(ids);
             Ok(None)
@@ -34,7 +34,7 @@ fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbErr
     })
 }
 
-/// What is reserved already flows; then calls say why; once the fault is mended ids go on, without a restart.
+/// Reserved ids flow; then calls say why; once the fault is mended ids go on, without a restart.
 fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
@@ -50,7 +50,7 @@ fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()
     let error = take_until_refused(&mut client, &mut taken)?;
     sql::explains(&error, code, "snowflake_ids could not write its state file")?;
     assert!(error.detail().is_some_and(|detail| detail.contains(reason)), "{error:?}");
-    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
+    assert_eq!(client.one::<i32>("select 1")?, 1, "the session lives on");
 
     obstacle.remove()?;
     taken.push(wait::until(TIMEOUT, "an id after the fault", || Ok(next(&mut client).ok()))?);
@@ -97,8 +97,8 @@ fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -
         }
         let error = take_until_refused(&mut client, &mut taken)?;
         sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
-        // What this server has issued since its start counts even where no operator says so.
-        client.batch_execute("select snowflake_ids.state_reset(now() - interval '1 day')")?;
+        // Ids issued since this server's start count even if no operator says so.
+        client.run("select snowflake_ids.state_reset(now() - interval '1 day')")?;
         taken.extend(take(&mut client, 100)?);
     }
     ids::growing(&taken)

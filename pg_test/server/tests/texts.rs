@@ -3,12 +3,12 @@
 use anyhow::{Context, Result};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql::Session};
 
 /// The longest text that there can be; with a few words around it, no message can hold it.
 const LONGEST: usize = 1_073_741_815;
 
-/// What takes a text, which is in the place of `$`.
+/// Calls that take a text, in the place of `$`.
 const CALLS: [&str; 5] = [
     "snowflake_encode(1, $)",
     "snowflake_decode_text($, 'hex')",
@@ -18,7 +18,7 @@ const CALLS: [&str; 5] = [
 ];
 
 fn is_refused(client: &mut Client, query: &str, length: usize) -> Result<()> {
-    let error = sql::error(client, query).with_context(|| query.to_owned())?;
+    let error = client.error(query).with_context(|| query.to_owned())?;
     assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{query}: {error:?}");
     assert!(error.message().ends_with("is too long"), "{query}: {error:?}");
     assert!(error.detail().is_some_and(|detail| detail.contains(&length.to_string())), "{query}: {error:?}");
@@ -27,40 +27,37 @@ fn is_refused(client: &mut Client, query: &str, length: usize) -> Result<()> {
 
 #[test]
 fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
-    let started = sql::one::<String>(&mut client, "select pg_postmaster_start_time()::text")?;
+    let (server, mut client) = Server::builder().with_session()?;
+    let started = client.one::<String>("select pg_postmaster_start_time()::text")?;
     is_refused(&mut client, &format!("select snowflake_encode(1, repeat('x', {LONGEST}))"), LONGEST)?;
     // Compressed it takes a few pages, and it is not taken apart.
-    client.batch_execute("create table long as select repeat('x', 50000000) as a")?;
+    client.run("create table long as select repeat('x', 50000000) as a")?;
     for call in CALLS {
         is_refused(&mut client, &format!("select {} from long", call.replace('$', "a")), 50_000_000)?;
     }
-    let again = sql::one::<String>(&mut client, "select pg_postmaster_start_time()::text")?;
+    let again = client.one::<String>("select pg_postmaster_start_time()::text")?;
     assert_eq!((again, server.logged("terminated by signal")), (started, 0));
     Ok(())
 }
 
 #[test]
 fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = Server::builder().with_session()?;
     for setting in ["layout", "worker_id"] {
         let length = 1_025;
         let value = "x".repeat(length);
-        let error =
-            sql::error(&mut client, &format!("alter system set snowflake_ids.{setting} = '{value}'"))?;
-        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        let error = client.fails(
+            &format!("alter system set snowflake_ids.{setting} = '{value}'"),
+            &SqlState::INVALID_PARAMETER_VALUE,
+        )?;
         assert!(error.detail().is_some_and(|detail| detail.contains("1025 bytes")), "{error:?}");
     }
     // Without the library loaded at server start any user may set it, to any length.
     server.set("shared_preload_libraries", "")?;
     server.restart()?;
     let mut client = server.session()?;
-    client
-        .batch_execute("select set_config('snowflake_ids.layout', repeat('x', 50000000), false) is null")?;
-    let error = sql::error(&mut client, "select snowflake_worker_id(1)")?;
-    assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+    client.run("select set_config('snowflake_ids.layout', repeat('x', 50000000), false) is null")?;
+    let error = client.fails("select snowflake_worker_id(1)", &SqlState::INVALID_PARAMETER_VALUE)?;
     assert!(error.message().len() < 1_000, "a message of {} bytes", error.message().len());
     Ok(())
 }

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::installation::{Installation, released};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql::Session};
 use std::collections::BTreeSet;
 
 const UPDATE: &str = "alter extension snowflake_ids update";
@@ -20,19 +20,19 @@ fn server() -> Result<Server> {
 }
 
 fn builder() -> Builder {
-    Server::builder().small().set("snowflake_ids.worker_id", "auto")
+    Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
 /// A database with this version of the extension.
 fn database(server: &Server, name: &str, version: &str) -> Result<Client> {
-    server.connect("postgres")?.batch_execute(&format!("create database {name}"))?;
+    server.connect("postgres")?.run(&format!("create database {name}"))?;
     let mut client = server.connect(name)?;
     let create = format!("create extension snowflake_ids version '{version}'");
     client.batch_execute(&create).with_context(|| create)?;
     Ok(client)
 }
 
-/// What the catalog says of an extension that was created in the present version.
+/// The catalog's properties of an extension that was created in the present version.
 fn fresh(server: &Server) -> Result<BTreeSet<Told>> {
     catalog::objects(&mut database(server, "fresh", env!("CARGO_PKG_VERSION"))?)
 }
@@ -91,7 +91,7 @@ fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Re
     for version in released()? {
         let server = server()?;
         let mut client = database(&server, "used", &version)?;
-        client.batch_execute(
+        client.run(
             "create role web;
              revoke execute on function snowflake_nextval() from public;
              grant execute on function snowflake_nextval() to web;
@@ -101,10 +101,10 @@ fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Re
                 and not has_function_privilege('pg_monitor', 'snowflake_nextval()', 'execute')
                 and has_function_privilege('web', (select p.oid from pg_proc as p where p.proname = 'segment_create'), 'execute')
                 and has_table_privilege('web', 'snowflake_ids.segment', 'update')";
-        ensure!(sql::one::<bool>(&mut client, rights)?, "{version}: the rights were not there before");
+        ensure!(client.one::<bool>(rights)?, "{version}: the rights were not there before");
         client.batch_execute(UPDATE).with_context(|| version.clone())?;
-        ensure!(sql::one::<bool>(&mut client, rights)?, "{version}: the rights are gone");
-        client.batch_execute("set role web; select snowflake_ids.segment_create('webs'); reset role")?;
+        ensure!(client.one::<bool>(rights)?, "{version}: the rights are gone");
+        client.run("set role web; select snowflake_ids.segment_create('webs'); reset role")?;
     }
     Ok(())
 }
@@ -113,11 +113,11 @@ fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Re
 #[test]
 fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()> {
     let server = server()?;
-    server.connect("postgres")?.batch_execute("create role landlord login")?;
+    server.connect("postgres")?.run("create role landlord login")?;
     let as_landlord = |name: &str, create: &str| -> Result<Client> {
-        server.connect("postgres")?.batch_execute(&format!("create database {name} owner landlord"))?;
+        server.connect("postgres")?.run(&format!("create database {name} owner landlord"))?;
         let mut client = server.config(name).user("landlord").connect(NoTls)?;
-        client.batch_execute(create)?;
+        client.run(create)?;
         Ok(client)
     };
     let fresh = catalog::objects(&mut as_landlord("fresh", "create extension snowflake_ids")?)?;
@@ -126,10 +126,7 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
         let mut client = as_landlord(&format!("theirs_{number}"), &create)?;
         client.batch_execute(UPDATE).with_context(|| version.clone())?;
         ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
-        ensure!(!sql::one::<bool>(
-            &mut client,
-            "select rolsuper from pg_roles where rolname = current_user"
-        )?);
+        ensure!(!client.one::<bool>("select rolsuper from pg_roles where rolname = current_user")?);
     }
     Ok(())
 }
@@ -138,12 +135,12 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
 #[test]
 fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
     let server = server()?;
-    server.connect("postgres")?.batch_execute("create role clerk")?;
+    server.connect("postgres")?.run("create role clerk")?;
     // Later versions let nobody.
     for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("planted_{number}"), version)?;
         let next = "select nextval('taken')";
-        client.batch_execute(
+        client.run(
             "create sequence taken; create sequence bound; select nextval('taken');
              select snowflake_ids.bind_sequence('bound', 'segment', 'evil');
              select snowflake_ids.administration_grant('tags', 'clerk');
@@ -153,15 +150,15 @@ fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
              reset role",
         )?;
         client.batch_execute(UPDATE).with_context(|| version.clone())?;
-        ensure!(sql::one::<i64>(&mut client, next)? == 2, "{version}");
-        client.batch_execute("alter sequence taken restart")?;
-        ensure!(sql::one::<i64>(&mut client, next)? == 1, "{version}");
+        ensure!(client.one::<i64>(next)? == 2, "{version}");
+        client.run("alter sequence taken restart")?;
+        ensure!(client.one::<i64>(next)? == 1, "{version}");
         let bound = "select string_agg(sequence::text, ' ') from snowflake_ids.sequence_status";
-        ensure!(sql::one::<String>(&mut client, bound)? == "bound", "{version}");
-        client.batch_execute("set role clerk")?;
+        ensure!(client.one::<String>(bound)? == "bound", "{version}");
+        client.run("set role clerk")?;
         for change in ["insert", "update", "delete", "truncate"] {
             let may = format!("select has_table_privilege('snowflake_ids.sequence_binding', '{change}')");
-            ensure!(!sql::one::<bool>(&mut client, &may)?, "{version}: {change}");
+            ensure!(!client.one::<bool>(&may)?, "{version}: {change}");
         }
     }
     Ok(())
@@ -170,24 +167,21 @@ fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
 #[test]
 fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> Result<()> {
     let server = server()?;
-    server.connect("postgres")?.batch_execute("create role app; create role tenant")?;
+    server.connect("postgres")?.run("create role app; create role tenant")?;
     // Later versions grant it to the owner.
     for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("moved_{number}"), version)?;
-        client.batch_execute(
+        client.run(
             "create sequence own; create sequence first; create sequence second;
              alter sequence own owner to app; alter sequence first owner to tenant;
              select snowflake_ids.bind_sequence('own', 'segment', 'own'), snowflake_ids.bind_sequence('first', 'segment', 'shared'),
                  snowflake_ids.bind_sequence('second', 'segment', 'shared')",
         )?;
         client.batch_execute(UPDATE).with_context(|| version.clone())?;
-        client.batch_execute(
-            "select nextval('own'), nextval('own'); set role app; alter sequence own restart",
-        )?;
-        ensure!(sql::one::<i64>(&mut client, "select nextval('own')")? == 1, "{version}");
-        client.batch_execute("set role tenant")?;
-        let error = sql::error(&mut client, "alter sequence first restart")?;
-        ensure!(error.code() == &SqlState::INSUFFICIENT_PRIVILEGE, "{version}: {error:?}");
+        client.run("select nextval('own'), nextval('own'); set role app; alter sequence own restart")?;
+        ensure!(client.one::<i64>("select nextval('own')")? == 1, "{version}");
+        client.run("set role tenant")?;
+        client.fails("alter sequence first restart", &SqlState::INSUFFICIENT_PRIVILEGE)?;
     }
     Ok(())
 }
@@ -195,8 +189,7 @@ fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> R
 /// The comparison itself: whatever an upgrade script may have left out shows.
 #[test]
 fn each_change_of_an_object_is_a_difference() -> Result<()> {
-    let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = Server::builder().with_session()?;
     let fresh = catalog::objects(&mut client)?;
     let changes = [
         "comment on function snowflake_nextval() is 'other'",
@@ -227,11 +220,11 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
         "update pg_extension set extconfig = extconfig[2:], extcondition = extcondition[2:] where extname = 'snowflake_ids'",
     ];
     for change in changes {
-        client.batch_execute("begin")?;
+        client.run("begin")?;
         // Some of them are of no version, and fail: then the list is old.
         client.batch_execute(change).with_context(|| change)?;
         let found = catalog::differences(("changed", &catalog::objects(&mut client)?), ("new", &fresh));
-        client.batch_execute("rollback")?;
+        client.run("rollback")?;
         ensure!(!found.is_empty(), "no difference: {change}");
     }
     assert!(catalog::differences(("again", &catalog::objects(&mut client)?), ("new", &fresh)).is_empty());

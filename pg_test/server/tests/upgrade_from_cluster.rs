@@ -3,13 +3,12 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes};
 use snowflake_ids_server_tests::installation::{Installation, Version, last_release};
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql, sql::Session, wait};
 
 const CALLS: [&str; 2] = ["select snowflake_nextval()", "select segment_nextval('shared')"];
 
@@ -28,7 +27,7 @@ impl Member {
     /// Starts with what is installed now, and updates the extension to it.
     fn start_and_update(&mut self) -> Result<()> {
         self.server.start_again()?;
-        Ok(self.server.connect("postgres")?.batch_execute("alter extension snowflake_ids update")?)
+        self.server.connect("postgres")?.run("alter extension snowflake_ids update")
     }
 }
 
@@ -38,7 +37,7 @@ struct Rolling {
     /// Of snowflake ids and of the tag, on the nodes.
     loads: Vec<Vec<Load>>,
     taken: [Taken; 2],
-    /// How often it was seen to go on.
+    /// The number of times that it was seen to go on.
     round: usize,
 }
 
@@ -128,20 +127,19 @@ impl Rolling {
     }
 }
 
-/// How far ids of the tag are reserved, and when the node's lease was renewed.
+/// The highest reserved id of the tag, and the time at which the node's lease was renewed.
 fn served(registry: &mut Client, node: &Member) -> Result<(i64, Option<String>)> {
-    let reserved = sql::one(registry, "select max_id from snowflake_ids.segment where tag = 'shared'")?;
+    let reserved = registry.one("select max_id from snowflake_ids.segment where tag = 'shared'")?;
     let renewed = format!(
         "select max(renewed_at)::text from snowflake_ids.worker_lease where port = {}",
         node.server.port()
     );
-    Ok((reserved, sql::one(registry, &renewed)?))
+    Ok((reserved, registry.one(&renewed)?))
 }
 
 /// Handing tags over takes the same version: a server that joins is told so, in either direction.
 fn ensure_refused(node: &Member) -> Result<()> {
-    let error = sql::error(&mut node.server.connect("postgres")?, JOIN)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = node.server.connect("postgres")?.fails(JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().ends_with("it has another version of the extension"), "{error:?}");
     ensure!(error.hint().is_some_and(|hint| hint.starts_with("Install the same version")), "{error:?}");
     Ok(())
@@ -156,7 +154,7 @@ fn a_registry_that_is_upgraded_first_serves_nodes_of_the_former_version() -> Res
     rolling.upgrade_node(0)?;
     ensure_refused(&rolling.nodes[1])?;
     rolling.upgrade_node(1)?;
-    rolling.nodes[1].server.connect("postgres")?.batch_execute(JOIN)?;
+    rolling.nodes[1].server.connect("postgres")?.run(JOIN)?;
     rolling.goes_on()?;
     rolling.end()
 }
@@ -169,7 +167,7 @@ fn nodes_that_are_upgraded_first_are_served_by_a_registry_of_the_former_version(
     ensure_refused(&rolling.nodes[0])?;
     rolling.upgrade_node(1)?;
     rolling.upgrade_registry()?;
-    rolling.nodes[0].server.connect("postgres")?.batch_execute(JOIN)?;
+    rolling.nodes[0].server.connect("postgres")?.run(JOIN)?;
     rolling.goes_on()?;
     rolling.end()
 }

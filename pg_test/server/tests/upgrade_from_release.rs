@@ -7,14 +7,14 @@ use snowflake_ids_server_tests::installation::{Installation, Version, last_relea
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::upgrades::{self, Drawn, SOURCES};
-use snowflake_ids_server_tests::{Server, Shutdown, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, sql, sql::Session};
 use std::fs;
 
 const UPDATE: &str = "alter extension snowflake_ids update";
-/// How many sessions each load has.
+/// The number of sessions of each load.
 const SESSIONS: usize = 2;
 
-/// What sessions take without a pause, and whether all numbers from 1 on are given out.
+/// Calls that sessions repeat without a pause, and a flag for those that give out all numbers from 1 on.
 const LOADS: [(&str, bool); 6] = [
     ("select snowflake_nextval()", false),
     ("select segment_nextval('busy')", true),
@@ -27,10 +27,9 @@ const LOADS: [(&str, bool); 6] = [
 /// A server on the last release, with all that ids are taken from.
 fn old() -> Result<(Installation, Server)> {
     let installation = Installation::with(&last_release()?)?;
-    let server = auto().installation(&installation).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = auto().installation(&installation).with_session()?;
     upgrades::create(&mut client)?;
-    client.batch_execute(
+    client.run(
         "select snowflake_ids.segment_create('busy', step => 100);
          select snowflake_ids.series_create('busy dense', 'dense');
          select snowflake_ids.series_create('busy gapless');
@@ -45,10 +44,7 @@ fn old() -> Result<(Installation, Server)> {
 
 /// The version of the SQL.
 fn version(server: &Server) -> Result<String> {
-    sql::one(
-        &mut server.connect("postgres")?,
-        "select extversion from pg_extension where extname = 'snowflake_ids'",
-    )
+    server.connect("postgres")?.one("select extversion from pg_extension where extname = 'snowflake_ids'")
 }
 
 /// The release that wrote the state file, and the form that it has.
@@ -65,7 +61,7 @@ fn loads(server: &Server) -> Result<Vec<Load>> {
     LOADS.iter().map(|(call, _)| server.load_of(call, SESSIONS)).collect()
 }
 
-/// What each load took, in all runs.
+/// The ids of each load, in all runs.
 #[derive(Default)]
 struct AllTaken(Vec<Taken>);
 
@@ -138,7 +134,7 @@ fn nothing_fails_and_no_id_comes_twice_while_the_present_version_takes_over() ->
     drawn.go_on(&mut client, true)?;
     let running = loads(&server)?;
     Load::all_go_on(&running)?;
-    client.batch_execute(UPDATE)?;
+    client.run(UPDATE)?;
     assert_eq!(version(&server)?, env!("CARGO_PKG_VERSION"));
     Load::all_go_on(&running)?;
     drawn.go_on(&mut client, true)?;
@@ -175,7 +171,7 @@ fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
     let mut client = server.connect("postgres")?;
     wait_for_id(&mut client)?;
     drawn.go_on(&mut client, false)?;
-    client.batch_execute(UPDATE)?;
+    client.run(UPDATE)?;
     let running = loads(&server)?;
     Load::all_go_on(&running)?;
     drawn.go_on(&mut client, true)?;
@@ -208,8 +204,7 @@ fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()>
         assert_eq!(written_by(&server)?.0, release);
         return ensure_files_were_read(&server);
     }
-    let error = sql::error(&mut client, SOURCES[0].call)?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let error = client.fails(SOURCES[0].call, sql::NOT_IN_STATE)?;
     ensure!(error.hint().is_some_and(|hint| hint.contains(env!("CARGO_PKG_VERSION"))), "{error:?}");
     installation.put(&Version::Present)?;
     server.restart()?;
@@ -228,7 +223,7 @@ fn under_the_sql_of_the_present_version_the_former_library_gives_no_id_twice() -
     installation.put(&Version::Present)?;
     server.start_again()?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute(UPDATE)?;
+    client.run(UPDATE)?;
     drawn.go_on(&mut client, true)?;
     server.stop(Shutdown::Fast)?;
     installation.put(&last_release()?)?;

@@ -2,9 +2,8 @@
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sessions::{self, at_once};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 use std::collections::HashSet;
 
 const SESSIONS: usize = 16;
@@ -27,21 +26,21 @@ fn position_of_id(id: i64) -> i64 {
 }
 
 fn uuid(client: &mut Client, call: &str) -> Result<u128> {
-    number(&sql::one::<String>(client, &format!("select {call}::text"))?)
+    number(&client.one::<String>(&format!("select {call}::text"))?)
 }
 
 /// Sixteen sessions take UUIDs in both forms, and ids.
 fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
     let clients = server.sessions("postgres", SESSIONS)?;
     let per_session = at_once(clients, |number, mut client| {
-        client.batch_execute(&format!("set snowflake_ids.cache = {}", [1, 50][number % 2]))?;
+        client.run(&format!("set snowflake_ids.cache = {}", [1, 50][number % 2]))?;
         let (mut uuids, mut positions) = (Vec::new(), Vec::new());
         for _ in 0..CALLS {
             for call in ["snowflake_uuid()", "snowflake_uuid_text()"] {
                 uuids.push(uuid(&mut client, call)?);
             }
             positions.extend(uuids[uuids.len() - 2..].iter().map(|uuid| position(*uuid)));
-            positions.push(position_of_id(sql::one(&mut client, "select snowflake_nextval()")?));
+            positions.push(position_of_id(client.one("select snowflake_nextval()")?));
         }
         assert!(uuids.is_sorted(), "UUIDs of a session grow");
         ids::growing(&positions)?;
@@ -51,15 +50,12 @@ fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
     Ok((uuids.concat(), positions.concat()))
 }
 
-#[test]
-fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
+fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice(server: &mut Server) -> Result<()> {
     server.session()?;
-    let (mut uuids, mut positions) = taken(&server)?;
+    let (mut uuids, mut positions) = taken(server)?;
     let last = uuids.iter().copied().max();
-    server.kill9()?;
-    server.start_again()?;
-    let (after, positions_after) = taken(&server)?;
+    server.crash()?;
+    let (after, positions_after) = taken(server)?;
     assert!(after.iter().copied().min() > last, "after a crash UUIDs go on above those before it");
     uuids.extend(after);
     positions.extend(positions_after);
@@ -68,11 +64,9 @@ fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice() -> Result<()> {
     ids::unique(positions)
 }
 
-/// What fills them up begins with another number in each process: where two servers have the same node by mistake, it is what
+/// Their random bits begin with another number in each process: if two servers have the same node by mistake, it is what
 /// keeps their UUIDs apart.
-#[test]
-fn each_session_fills_uuids_up_by_itself() -> Result<()> {
-    let server = Server::builder().small().start()?;
+fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut clients = server.sessions("postgres", SESSIONS)?;
     let firsts = clients
@@ -83,76 +77,27 @@ fn each_session_fills_uuids_up_by_itself() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn parallel_workers_make_uuids_and_none_twice() -> Result<()> {
-    const ROWS: i64 = 50_000;
-    let server = Server::builder().small().start()?;
-    let mut client = sessions::parallel(&server, ROWS)?;
-    client.batch_execute(
-        "create table ids as select a, snowflake_uuid() as id, snowflake_uuid_text() as said from t",
-    )?;
-    let plan: Vec<String> = sql::column(
-        &mut client,
-        "explain (costs off) select a, snowflake_uuid(), snowflake_uuid_text() from t",
-    )?;
-    assert!(plan[0].contains("Gather"), "{plan:#?}");
-    let distinct = "select count(distinct id) + count(distinct said) from ids";
-    assert_eq!(sql::one::<i64>(&mut client, distinct)?, 2 * ROWS);
-    Ok(())
-}
-
-#[test]
-fn a_standby_reads_uuids_and_makes_none() -> Result<()> {
-    let primary = Server::builder().small().set("snowflake_ids.worker_id", "6").start()?;
-    let before = uuid(&mut primary.session()?, "snowflake_uuid()")?;
-    let standby = primary.standby()?;
-    let mut client = standby.connect("postgres")?;
-    for function in ["snowflake_uuid", "snowflake_uuid_text"] {
-        let error = sql::error(&mut client, &format!("select {function}()"))?;
-        assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
-        assert_eq!(error.message(), format!("cannot execute {function}() during recovery"));
-    }
-    let worker = format!("select snowflake_worker_id('{before:032x}'::uuid)");
-    assert_eq!(sql::one::<i32>(&mut client, &worker)?, 6);
-    assert!(sql::one::<bool>(&mut client, "select pg_promote()")?);
-    assert!(uuid(&mut client, "snowflake_uuid()")? > before);
-    Ok(())
-}
-
-#[test]
-fn without_preload_uuids_are_read() -> Result<()> {
-    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
-    let mut client = server.session()?;
-    for function in ["snowflake_uuid", "snowflake_uuid_text"] {
-        let error = sql::error(&mut client, &format!("select {function}()"))?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
-        assert!(
-            error.detail().is_some_and(|detail| detail.starts_with(&format!("{function}() needs"))),
-            "{error:?}"
-        );
-    }
-    let read = "select snowflake_worker_id(id) || ' ' || snowflake_timestamp(id)
-                from (select '016f5e66-ebe8-7abc-822f-ffffffffffff'::uuid as id) s";
-    assert_eq!(sql::one::<String>(&mut client, read)?, "2 2020-01-01 00:00:01+00");
-    Ok(())
-}
-
 /// Two servers with worker ids of their own.
 #[test]
 fn two_servers_make_no_uuid_twice() -> Result<()> {
     let mut uuids = HashSet::new();
     for worker in ["3", "4"] {
-        let server = Server::builder().small().set("snowflake_ids.worker_id", worker).start()?;
-        let mut client = server.session()?;
-        let ids = sql::column::<String>(
-            &mut client,
-            "select snowflake_uuid()::text from generate_series(1, 20000)",
-        )?;
+        let (_server, mut client) =
+            Server::builder().set("snowflake_ids.worker_id", worker).with_session()?;
+        let ids = client.column::<String>("select snowflake_uuid()::text from generate_series(1, 20000)")?;
         let workers = format!("select snowflake_worker_id('{}'::uuid)::text", ids[0]);
-        assert_eq!(sql::one::<String>(&mut client, &workers)?, worker);
+        assert_eq!(client.one::<String>(&workers)?, worker);
         // Without what fills them up: it is the node that keeps them apart.
         uuids.extend(ids.iter().map(|id| Ok(number(id)? >> 52)).collect::<Result<Vec<_>>>()?);
     }
     assert_eq!(uuids.len(), 40_000);
     Ok(())
+}
+
+#[test]
+fn uuids_are_unique() -> Result<()> {
+    Server::builder().cases(cases![
+        sixteen_sessions_get_uuids_and_ids_and_no_position_twice,
+        each_session_fills_uuids_up_by_itself
+    ])
 }

@@ -2,11 +2,10 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -14,8 +13,7 @@ const NO_ID: &str = "this server has no worker id yet";
 
 #[test]
 fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
-    let server = auto().set("snowflake_ids.datacenter_id", "3").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().set("snowflake_ids.datacenter_id", "3").with_session()?;
     let id = next(&mut client)?;
     let row = client.query_one(
         "select s.worker_id, s.datacenter_id, s.scope, s.state, s.leased_from, s.lease_expires_at is null,
@@ -37,21 +35,20 @@ fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
 /// Neither a worker nor a table is in the way of ids: not one that is locked, planted or dropped.
 #[test]
 fn ids_need_no_table_and_no_worker() -> Result<()> {
-    let mut server = auto().set("max_prepared_transactions", "1").set("max_worker_processes", "3").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) =
+        auto().set("max_prepared_transactions", "1").set("max_worker_processes", "3").with_session()?;
     let mut taken = take(&mut client, 100)?;
-    client.batch_execute(
+    client.run(
         "begin; lock table snowflake_ids.worker_lease, snowflake_ids.worker_chosen, snowflake_ids.registry_server
          in access exclusive mode; prepare transaction 'lock'",
     )?;
     for _ in 0..2 {
-        server.kill9()?;
-        server.start_again()?;
+        server.crash()?;
         taken.extend(take(&mut server.connect("postgres")?, 100)?);
     }
     let mut client = server.connect("postgres")?;
-    client.batch_execute("rollback prepared 'lock'")?;
-    client.batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+    client.run("rollback prepared 'lock'")?;
+    client.run("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
     taken.extend(take(&mut client, 100)?);
     assert_eq!(worker(&mut client, taken[0])?, worker(&mut client, taken[taken.len() - 1])?);
     ids::growing(&taken)
@@ -66,8 +63,7 @@ fn a_state_is_written_at_the_first_start_and_a_restart_keeps_the_worker_id() -> 
     let mut taken = take(&mut server.session()?, 100)?;
     for crash in [false, true, false] {
         if crash {
-            server.kill9()?;
-            server.start_again()?;
+            server.crash()?;
         } else {
             server.restart()?;
         }
@@ -82,8 +78,8 @@ fn a_state_is_written_at_the_first_start_and_a_restart_keeps_the_worker_id() -> 
 fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
     // Of 65,536 ids; that two servers derive the same one is as unlikely as it should be.
     let of = || -> Result<i32> {
-        let server = auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").start()?;
-        let mut client = server.session()?;
+        let (_server, mut client) =
+            auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").with_session()?;
         next(&mut client)?;
         status(&mut client, "worker_id")
     };
@@ -95,7 +91,7 @@ fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
 #[test]
 fn servers_out_of_one_image_choose_any_of_the_worker_ids() -> Result<()> {
     let mut image = auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").start()?;
-    let original: i32 = sql::one(&mut image.session()?, "select worker_id from snowflake_ids.worker_chosen")?;
+    let original: i32 = image.session()?.one("select worker_id from snowflake_ids.worker_chosen")?;
     image.stop(Shutdown::Fast)?;
     let mut chosen = BTreeSet::from([original]);
     for _ in 0..3 {
@@ -112,13 +108,12 @@ fn servers_out_of_one_image_choose_any_of_the_worker_ids() -> Result<()> {
 
 #[test]
 fn a_layout_without_room_has_a_worker_id_of_its_own() -> Result<()> {
-    let mut server = auto().set("snowflake_ids.layout", "41/0/10/12").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = auto().set("snowflake_ids.layout", "41/0/10/12").with_session()?;
     let own = next(&mut client)?;
     let own = worker(&mut client, own)?;
-    client.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
+    client.run("select snowflake_ids.generator_create('web', 'javascript')")?;
     let in_web = |client: &mut Client| -> Result<i32> {
-        sql::one(client, "select (snowflake_decode(snowflake_nextval('web'), 'web')).worker_id")
+        client.one("select (snowflake_decode(snowflake_nextval('web'), 'web')).worker_id")
     };
     assert_eq!(in_web(&mut client)?, own % 8);
     server.restart()?;
@@ -141,15 +136,14 @@ fn an_extension_from_before_the_preload_will_do() -> Result<()> {
 /// All databases are looked into before the first id: any of them may draw from a registry.
 #[test]
 fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()> {
-    let mut server = auto().set("max_prepared_transactions", "1").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = auto().set("max_prepared_transactions", "1").with_session()?;
     for statement in [
         "create database closed",
         "alter database closed allow_connections false",
         "create database other",
         "begin; alter database other rename to another; prepare transaction 'lock'",
     ] {
-        client.batch_execute(statement)?;
+        client.run(statement)?;
     }
     server.stop(Shutdown::Fast)?;
     forget(&server)?;
@@ -159,8 +153,8 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
         let error = refused(&mut client)?;
         Ok(error.detail().is_some_and(|detail| detail.contains("locked")).then_some(error))
     })?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
-    client.batch_execute("rollback prepared 'lock'")?;
+    sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
+    client.run("rollback prepared 'lock'")?;
     wait_for_id(&mut client).map(drop)
 }
 
@@ -181,9 +175,9 @@ fn the_extension_can_be_created_where_the_state_is_damaged() -> Result<()> {
     server.damage_state_file(|_| b"nonsense".to_vec())?;
     server.start_again()?;
     let mut client = server.session()?;
-    let error = sql::error(&mut client, NEXT)?;
+    let error = client.error(NEXT)?;
     ensure!(error.message().contains("damaged"), "{error:?}");
-    client.batch_execute("select snowflake_ids.state_reset()")?;
+    client.run("select snowflake_ids.state_reset()")?;
     wait_for_id(&mut client).map(drop)
 }
 
@@ -209,10 +203,9 @@ fn a_standby_without_a_state_file_shares_no_id_with_its_primary() -> Result<()> 
 #[test]
 fn without_a_free_background_worker_the_error_says_so() -> Result<()> {
     // The launcher and the launcher of logical replication.
-    let server = auto().set("max_worker_processes", "2").start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().set("max_worker_processes", "2").with_session()?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
     assert!(error.detail().is_some_and(|detail| detail.contains("max_worker_processes")), "{error:?}");
     Ok(())
 }

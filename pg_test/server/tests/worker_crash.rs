@@ -4,7 +4,7 @@ use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, serving, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Builder, Server, full, sql, wait};
+use snowflake_ids_server_tests::{Builder, Server, full, sql::Session, wait};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn a_kill_while_a_lease_is_given_up_and_another_taken_repeats_nothing() -> Resul
         let mut client = server.connect("postgres")?;
         wait_for_id(&mut client)?;
         let own: i32 = status(&mut client, "worker_id")?;
-        Ok(client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?)
+        client.run(&format!("select snowflake_ids.worker_release({own})"))
     })
 }
 
@@ -65,10 +65,10 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
         taken.ids.push(wait_for_id(&mut client)?);
         let load = server.load(3)?;
         let own: i32 = status(&mut client, "worker_id")?;
-        client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
+        client.run(&format!("select snowflake_ids.worker_release({own})"))?;
         wait::until(TIMEOUT, "a lease worker to be killed", || {
             // It leaves when its work is done: then the next one is.
-            let worker = sql::column::<i32>(&mut client, LEASE_WORKER)?.first().copied();
+            let worker = client.column::<i32>(LEASE_WORKER)?.first().copied();
             Ok(worker.and_then(|worker| server.crash_by(worker).ok()))
         })?;
         taken.add(load.end());
@@ -78,20 +78,19 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
     taken.unique()
 }
 
-/// What operators may call, all of it, again and again, under load.
+/// All calls of operators, again and again, under load.
 #[test]
 fn operators_at_work_under_load_repeat_nothing() -> Result<()> {
-    let server = builder().start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = builder().with_session()?;
     wait_for_id(&mut client)?;
     let load = server.load(4)?;
     for _ in 0..rounds() {
         for call in ["state_adopt()", "clock_accept()", "state_reset(now() - interval '1 day')"] {
-            client.batch_execute(&format!("select snowflake_ids.{call}"))?;
+            client.run(&format!("select snowflake_ids.{call}"))?;
         }
         wait_for_id(&mut client)?;
         let own: i32 = status(&mut client, "worker_id")?;
-        client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
+        client.run(&format!("select snowflake_ids.worker_release({own})"))?;
         load.goes_on()?;
     }
     load.end().unique()

@@ -1,10 +1,9 @@
-//! Which worker id a server gets: policies, ids that are used up, ids that are given back.
+//! The choice of a server's worker id: policies, ids that are used up, ids that are given back.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time, worker};
-use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
 use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
@@ -21,8 +20,7 @@ fn narrow(bits: u32) -> Builder {
 
 /// A server that leases its id from a registry filled by `fill`.
 fn on_registry(builder: Builder, fill: &str) -> Result<Server> {
-    let mut server = builder.set("snowflake_ids.worker_id", "0").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = builder.set("snowflake_ids.worker_id", "0").with_session()?;
     for worker in fill.split_whitespace() {
         lease_to_another(&mut client, worker.parse()?, "-1min", "1h")?;
     }
@@ -35,7 +33,7 @@ fn on_registry(builder: Builder, fill: &str) -> Result<Server> {
 fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let error = refused(&mut server.session()?)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NONE_FREE)?;
     let detail = error.detail().unwrap_or_default();
     for holder in ["elsewhere0", "elsewhere1"] {
         assert!(detail.contains(holder), "{error:?}");
@@ -45,20 +43,20 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     Ok(())
 }
 
-/// Where other servers are is for roles that may see what goes on.
+/// Addresses of other servers are for roles that may see what goes on.
 #[test]
 fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
-    client.batch_execute("create role app; set role app")?;
+    client.run("create role app; set role app")?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NONE_FREE)?;
     let detail = error.detail().unwrap_or_default();
     assert!(
         detail.contains("2 worker ids") && !detail.contains("elsewhere") && !detail.contains("600"),
         "{error:?}"
     );
-    client.batch_execute("reset role; grant pg_monitor to app; set role app")?;
+    client.run("reset role; grant pg_monitor to app; set role app")?;
     let error = refused(&mut client)?;
     assert!(error.detail().is_some_and(|detail| detail.contains("elsewhere0 port 6000")), "{error:?}");
     Ok(())
@@ -70,10 +68,10 @@ fn an_id_whose_holder_is_down_is_free_soon_and_begins_above_it() -> Result<()> {
     let mut client = server.session()?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     // Its holder may be alive: the id is free when its expiry has passed.
-    client.batch_execute("select snowflake_ids.worker_release(0, datacenter_id => 0)")?;
+    client.run("select snowflake_ids.worker_release(0, datacenter_id => 0)")?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
-    let released: f64 = sql::one(&mut client, "select extract(epoch from now())::float8")?;
-    client.batch_execute("select snowflake_ids.worker_release(1, holder_is_down => true)")?;
+    let released: f64 = client.one("select extract(epoch from now())::float8")?;
+    client.run("select snowflake_ids.worker_release(1, holder_is_down => true)")?;
     let id = wait_for_id(&mut client)?;
     assert_eq!(worker(&mut client, id)?, 1);
     let begun = time(&mut client, id)?;
@@ -86,13 +84,11 @@ fn an_id_whose_expiry_has_passed_is_taken_over_and_no_other() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
     refused(&mut client)?;
-    client.batch_execute("update snowflake_ids.worker_lease set expires_at = now() where worker_id = 1")?;
+    client.run("update snowflake_ids.worker_lease set expires_at = now() where worker_id = 1")?;
     let id = wait_for_id(&mut client)?;
     assert_eq!(worker(&mut client, id)?, 1);
-    let holders: Vec<i64> = sql::column(
-        &mut client,
-        "select system_identifier from snowflake_ids.worker_lease order by worker_id",
-    )?;
+    let holders: Vec<i64> =
+        client.column("select system_identifier from snowflake_ids.worker_lease order by worker_id")?;
     assert_eq!(holders[0], 4711);
     assert_ne!(holders[1], 4712);
     Ok(())
@@ -109,20 +105,19 @@ fn a_clock_far_ahead_frees_no_id() -> Result<()> {
         sleep(Duration::from_millis(100));
     }
     let holders = "select system_identifier from snowflake_ids.worker_lease order by worker_id";
-    assert_eq!(sql::column::<i64>(&mut client, holders)?, [4711, 4712]);
+    assert_eq!(client.column::<i64>(holders)?, [4711, 4712]);
     Ok(())
 }
 
 #[test]
 fn an_own_id_given_up_under_load_repeats_nothing() -> Result<()> {
-    let server = narrow(1).start()?;
-    let mut client = server.session()?;
+    let (server, mut client) = narrow(1).with_session()?;
     next(&mut client)?;
     let load = server.load(4)?;
     for _ in 0..3 {
         load.goes_on()?;
         let own: i32 = status(&mut client, "worker_id")?;
-        client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
+        client.run(&format!("select snowflake_ids.worker_release({own})"))?;
         wait_for_id(&mut client)?;
     }
     load.goes_on()?;
@@ -131,11 +126,10 @@ fn an_own_id_given_up_under_load_repeats_nothing() -> Result<()> {
 
 #[test]
 fn to_release_what_is_not_held_is_an_error() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.session()?;
+    let (_server, mut client) = auto().with_session()?;
     next(&mut client)?;
     for worker in ["-1", "32", "100000"] {
-        let error = sql::error(&mut client, &format!("select snowflake_ids.worker_release({worker})"))?;
+        let error = client.error(&format!("select snowflake_ids.worker_release({worker})"))?;
         assert!(error.code().code().starts_with("22") || error.code().code().starts_with("42"), "{error:?}");
     }
     Ok(())
@@ -153,7 +147,7 @@ fn a_disposable_id_is_never_used_again() -> Result<()> {
     }
     assert_eq!(workers.len(), 4, "{workers:?}");
     let error = refused(&mut server.session()?)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NONE_FREE)?;
     ids::unique(taken)
 }
 

@@ -1,11 +1,10 @@
 //! A server that leases worker ids to others, and its own from the same table: locked, dropped, changed by hand.
 
 use anyhow::Result;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, serving, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
 use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
@@ -13,10 +12,9 @@ const TIMEOUT: Duration = wait::LONG;
 
 #[test]
 fn the_extension_can_be_created_again_and_ids_go_on() -> Result<()> {
-    let mut server = auto().start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = auto().with_session()?;
     let mut taken = take(&mut client, 100)?;
-    client.batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+    client.run("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
     taken.extend(take(&mut client, 100)?);
     server.restart()?;
     taken.push(wait_for_id(&mut server.session()?)?);
@@ -30,16 +28,13 @@ fn a_registry_leases_its_own_worker_id_and_goes_on_alone_when_no_other_has_one()
     let leased: i32 = status(&mut client, "worker_id")?;
     assert_eq!(held(&mut client)?, [leased]);
     let mut taken = take(&mut client, 100)?;
-    client.batch_execute("delete from snowflake_ids.worker_lease where worker_id = 31")?;
+    client.run("delete from snowflake_ids.worker_lease where worker_id = 31")?;
     // It looks soon after the start.
     server.restart()?;
     let mut client = server.connect("postgres")?;
     taken.extend(take(&mut client, 100)?);
     wait::until_true("no lease", || {
-        sql::one(
-            &mut client,
-            "select lease_expires_at is null and worker_id is not null from snowflake_ids.status",
-        )
+        client.one("select lease_expires_at is null and worker_id is not null from snowflake_ids.status")
     })?;
     taken.extend(take(&mut client, 100)?);
     for id in &taken {
@@ -50,9 +45,9 @@ fn a_registry_leases_its_own_worker_id_and_goes_on_alone_when_no_other_has_one()
 
 /// A registry that is locked, over restarts too.
 fn locked(server: &Server) -> Result<()> {
-    Ok(server.connect("postgres")?.batch_execute(
+    server.connect("postgres")?.run(
         "begin; lock table snowflake_ids.worker_lease in access exclusive mode; prepare transaction 'lock'",
-    )?)
+    )
 }
 
 /// Until the expiry, and with a warning from half the way on. The clock is set forward so as not to wait for it.
@@ -78,9 +73,9 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     })?;
     server.set_clock("+21m")?;
     let error = refused(&mut client)?;
-    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert_eq!(error.code(), sql::NOT_IN_STATE, "{error:?}");
     assert!(error.detail().is_some() && error.hint().is_some(), "{error:?}");
-    client.batch_execute("rollback prepared 'lock'")?;
+    client.run("rollback prepared 'lock'")?;
     taken.push(wait_for_id(&mut client)?);
     taken.extend(take(&mut client, 1000)?);
     ids::unique(taken)
@@ -94,9 +89,7 @@ fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
     let mut all = Taken::own(take(&mut client, 100)?);
     let lost: i32 = status(&mut client, "worker_id")?;
     let load = server.load(4)?;
-    client.batch_execute(
-        "update snowflake_ids.worker_lease set token = 12345 where host not like 'elsewhere%'",
-    )?;
+    client.run("update snowflake_ids.worker_lease set token = 12345 where host not like 'elsewhere%'")?;
     // A shorter expiry asks for a renewal.
     server.reload("snowflake_ids.lease_duration", "1min")?;
     wait::until(TIMEOUT, "another worker id", || {
@@ -122,32 +115,31 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     let mut client = serving(&server)?;
     next(&mut client)?;
     let token = "select token from snowflake_ids.worker_lease where worker_id <> 31";
-    let leased: i64 = sql::one(&mut client, token)?;
+    let leased: i64 = client.one(token)?;
     server.set_clock("+10y")?;
     server.reload("snowflake_ids.lease_duration", "2h")?;
     next(&mut client)?;
     // Renewed or put off: either is fine.
-    let _ = wait::until_true("a renewal", || Ok(sql::one::<i64>(&mut client, token)? != leased));
+    let _ = wait::until_true("a renewal", || Ok(client.one::<i64>(token)? != leased));
     server.set_clock("+0")?;
     let near = "select bool_and(expires_at < now() + interval '25h') from snowflake_ids.worker_lease where worker_id <> 31";
-    assert!(sql::one::<bool>(&mut client, near)?, "the expiry is years away");
+    assert!(client.one::<bool>(near)?, "the expiry is years away");
     next(&mut client).map(drop)
 }
 
 /// A server behind what others have issued would issue ids that look older than theirs.
 #[test]
 fn a_clock_behind_the_other_holders_gets_no_lease() -> Result<()> {
-    let mut server = auto().set("snowflake_ids.worker_id", "1").start()?;
-    let mut client = server.session()?;
+    let (mut server, mut client) = auto().set("snowflake_ids.worker_id", "1").with_session()?;
     lease_to_another(&mut client, 7, "10min", "1h")?;
     server.set("snowflake_ids.worker_id", "auto")?;
     server.restart()?;
     let mut client = server.session()?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+    sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;
     let said = format!("{error:?}");
     assert!(said.contains("clock") && said.contains("snowflake_ids.max_clock_skew"), "{said}");
-    client.batch_execute(
+    client.run(
         "update snowflake_ids.worker_lease set clock = now(), last_time = now() where system_identifier <> 0",
     )?;
     wait_for_id(&mut client).map(drop)

@@ -53,7 +53,7 @@ fn rows(client: &mut Client, random: &mut Random) -> Taken {
         1 + random.below(20)
     );
     let mut ids = column(client, &insert)?;
-    // Where the column is detached, they are those of a sequence.
+    // They are a sequence's while the column is detached.
     if tag == Some(A) {
         ids.clear();
     }
@@ -78,7 +78,7 @@ fn in_transaction(client: &mut Client, random: &mut Random) -> Taken {
 
 fn copied(client: &mut Client, random: &mut Random) -> Taken {
     let mut writer = client.copy_in(&format!("copy {} (note) from stdin", ["t", "s", "a"][random.of(3)]))?;
-    // What fails here is told by the end.
+    // The end tells of failures here.
     let _ = writer.write_all("copied\n".repeat(10).as_bytes());
     writer.finish()?;
     Ok(None)

@@ -17,7 +17,7 @@ pub const D: usize = 3;
 /// All of them.
 pub const ALL: [usize; TAGS.len()] = [T, U, A, D];
 
-/// What all databases are copies of. A row of a table that comes twice is an error, however lives began.
+/// The template of all databases. A row of a table that comes twice is an error, however lives began.
 pub const CONTENTS: &str = "create extension snowflake_ids;
     select snowflake_ids.segment_create('t', step => 5, max_step => 50);
     select snowflake_ids.segment_create('u', step => 2, max_step => 20);

@@ -1,4 +1,4 @@
-//! What is done to whole databases.
+//! Changes of whole databases.
 
 use crate::database::{AGAIN, ALL, Database};
 use crate::held::Held;
@@ -82,7 +82,7 @@ impl World {
                 return Ok(dropped);
             }
             world.random.sleep(500);
-            // What has become of it is seen no more.
+            // Its outcome is not seen.
             Ok(if world.run(&name, AGAIN)? == Outcome::Done { Outcome::Done } else { Outcome::Unknown })
         };
         self.anew(database, &ALL, anew).map(std::mem::drop)

@@ -1,4 +1,4 @@
-//! What is left open for a while: transactions, locks, prepared transactions, a database that takes no sessions.
+//! Things left open for a while: transactions, locks, prepared transactions, a database that takes no sessions.
 
 use crate::database::U;
 use crate::world::{Outcome, World};
@@ -24,7 +24,7 @@ impl Held {
         }
     }
 
-    /// Whether it is gone when the server crashes.
+    /// True if it is gone when the server crashes.
     pub fn is_lost_by_a_crash(&self) -> bool {
         matches!(self, Self::Open { .. })
     }

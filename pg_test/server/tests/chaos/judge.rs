@@ -1,10 +1,10 @@
-//! Which errors may come of what is done to a server, and which may not, whatever is done to it.
+//! Errors that may come of faults and changes, and those that may never come.
 
 use anyhow::{Result, ensure};
 use postgres::error::{DbError, Error};
 use std::path::Path;
 
-/// What may be said to sessions that take ids, and to those that do something to the server.
+/// Errors that sessions may get, those that take ids and those that do something to the server.
 const EXPECTED: &[&str] = &[
     "0A000", // cached plan must not change result type
     "23502", // the default is away while the extension is
@@ -17,7 +17,7 @@ const EXPECTED: &[&str] = &[
     "57014", "57P01", "57P02", "57P03", "57P04", // cancelled, ended, crashed, starting, dropped
 ];
 
-/// What Postgres itself says about objects that go while it looks at them.
+/// Postgres's own errors about objects that go while it looks at them.
 const OF_POSTGRES: &[&str] = &[
     "cache lookup failed for",
     "could not open relation with OID",
@@ -26,7 +26,7 @@ const OF_POSTGRES: &[&str] = &[
     "could not find trigger",
 ];
 
-/// Whether an error is the test's fault.
+/// True if an error is the test's fault.
 pub fn is_expected(error: &DbError) -> bool {
     let code = error.code().code();
     // Ours come from files in Rust.

@@ -1,4 +1,4 @@
-//! Which ids may not meet: those of one life of a tag. A tag begins another life when it is dropped and created, set back by
+//! Ids of one generation of a tag may not meet. A tag begins another generation when it is dropped and created, set back by
 //! force, or comes out of a dump or with another database of that name; then its ids may be those of its former life.
 
 use crate::database::TAGS;
@@ -51,7 +51,7 @@ pub struct Given {
     pub id: i64,
     pub earliest: u32,
     pub latest: u32,
-    /// Which session it was, and the milliseconds since the beginning at which it had it.
+    /// The session, and the milliseconds since the beginning.
     pub session: usize,
     pub at: u64,
 }
@@ -81,7 +81,7 @@ pub fn unique(given: &[Given]) -> Result<()> {
     bail!("{} ids were given twice, among {}; the first:\n{}", twice.len(), given.len(), first.join("\n"))
 }
 
-/// Whether each can be of a life of its own.
+/// True if each can be of a generation of its own.
 fn apart(given: &mut [Given]) -> bool {
     given.sort_by_key(|one| one.latest);
     let mut taken = Vec::with_capacity(given.len());

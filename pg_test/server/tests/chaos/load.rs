@@ -16,17 +16,17 @@ use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// How long a session that was refused waits before it asks again.
+/// The pause of a session that was refused before it asks again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a session shows of itself.
+/// The progress of a session, as others see it.
 #[derive(Debug, Default)]
 pub struct Shown {
     /// Its process in the server; 0 while it has none.
     pub process: AtomicI32,
     /// The millisecond at which its present call began; 0 while there is none.
     pub since: AtomicU64,
-    /// How many ids it was given.
+    /// The number of ids it was given.
     pub given: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ pub struct Taken {
     pub by_itself: Vec<i64>,
 }
 
-/// What a session is told when it begins.
+/// The orders of a session.
 pub struct Orders {
     pub number: usize,
     pub database: Arc<Database>,
@@ -84,7 +84,7 @@ pub fn hanging(loads: &[Load], start: Instant) -> Option<String> {
     })
 }
 
-/// What the sessions were given, all together.
+/// The ids of all sessions together.
 #[derive(Debug, Default)]
 pub struct All {
     pub segments: Vec<Given>,
@@ -94,7 +94,7 @@ pub struct All {
 }
 
 impl All {
-    /// What a session was given, once it has ended its call.
+    /// Adds the ids of a session, once it has ended its call.
     pub fn add(&mut self, load: Load) -> anyhow::Result<()> {
         wait::until_true("a session to end its call", || Ok(load.thread.is_finished()))?;
         let database = load.database;

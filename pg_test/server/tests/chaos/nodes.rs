@@ -35,7 +35,7 @@ pub struct World {
     pub story: Story,
     pub stop: Arc<AtomicBool>,
     pub faults: Receiver<String>,
-    /// Where a tag that is made anew begins, above all that was given.
+    /// The start of a tag that is made anew, above all that was given.
     pub begin: u64,
 }
 
@@ -86,7 +86,7 @@ impl World {
         ));
         match result {
             Ok(()) => Ok(true),
-            // What the registry's absence leads to is told in many ways.
+            // The registry's absence leads to many errors.
             Err(error) => match error.as_db_error() {
                 Some(db) if db.code().code().starts_with("XX") || db.code().code() == "23505" => {
                     bail!("{who}: {what}: {}", judge::describe(&error))
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// What the sessions have to complain of by now.
+    /// Fails if a session has found a fault by now.
     pub fn check(&self) -> Result<()> {
         if let Ok(fault) = self.faults.try_recv() {
             bail!("an error that must not come: {fault}");
@@ -107,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    /// What the nodes' logs have of their worker ids.
+    /// Lines of the nodes' logs about their worker ids.
     fn worker_ids(&self) -> String {
         let lines = self.cluster.nodes.iter().enumerate().flat_map(|(number, node)| {
             let log = node.log();

@@ -1,4 +1,4 @@
-//! What is done to processes, tables and the whole server.
+//! Faults of processes, tables and the whole server.
 
 use crate::world::{Outcome, World};
 use anyhow::{Context, Result};
@@ -108,7 +108,7 @@ impl World {
         format!("snowflake_ids.{}", TABLES[self.random.of(TABLES.len())])
     }
 
-    /// What rewrites a table of ours, or its indexes.
+    /// Rewrites a table of ours, or its indexes.
     pub fn rewrite(&mut self) -> Result<()> {
         let (database, table) = (self.any(), self.table());
         let what = match self.random.below(5) {

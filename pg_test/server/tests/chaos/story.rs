@@ -1,4 +1,4 @@
-//! What was done, and when.
+//! The record of actions, with their times.
 
 use std::env;
 use std::fmt::{Display, Formatter, Result};

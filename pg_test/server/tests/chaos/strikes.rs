@@ -1,10 +1,11 @@
-//! What is done to a registry and its nodes.
+//! Faults of a registry and its nodes.
 
 use crate::database::UNSURE;
 use crate::nodes::{NODES, SHARED, World};
 use anyhow::Result;
 use snowflake_ids_server_tests::Shutdown;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE};
+use snowflake_ids_server_tests::snowflakes::status;
 use std::env;
 use std::sync::atomic::Ordering;
 
@@ -12,7 +13,7 @@ impl World {
     /// One thing happens.
     pub fn strike(&mut self) -> Result<()> {
         let node = self.random.of(NODES);
-        match self.random.below(14) {
+        match self.random.below(17) {
             0 => {
                 self.story.tell("the registry hangs");
                 let _paused = self.cluster.registry.pause()?;
@@ -45,6 +46,15 @@ impl World {
                 let workers = "select pg_terminate_backend(pid) from pg_stat_activity where backend_type like 'snowflake_ids%'";
                 self.run(Some(node), workers)?;
             }
+            13 => {
+                self.story.tell(format!("node {node} hangs"));
+                let _paused = self.cluster.nodes[node].pause()?;
+                self.random.sleep(1000);
+            }
+            14 if self.databases[node].scope.load(Ordering::SeqCst) == SHARED => {
+                self.run(Some(node), JOIN)?;
+            }
+            15 => self.release(node)?,
             _ => {
                 self.run(
                     None,
@@ -89,6 +99,20 @@ impl World {
             &format!("begin; lock table a; {rows} on conflict do nothing; {attach}; commit"),
         )?;
         self.run(Some(node), "insert into a (note) select 'many' from generate_series(1, 100)").map(drop)
+    }
+
+    /// The registry takes a worker id back, and its node has a reason to renew the lease.
+    fn release(&mut self, node: usize) -> Result<()> {
+        let worker = self.databases[node]
+            .connect()
+            .ok()
+            .and_then(|mut client| status::<Option<i32>>(&mut client, "worker_id").ok().flatten());
+        if let Some(worker) = worker {
+            self.run(None, &format!("select snowflake_ids.worker_release({worker})"))?;
+        }
+        let hours = 2 + self.random.below(20);
+        self.story.tell(format!("node {node}: lease_duration = {hours}h"));
+        self.cluster.nodes[node].reload("snowflake_ids.lease_duration", &format!("{hours}h"))
     }
 
     /// A tag is dropped at the registry, and made anew above all that was given.

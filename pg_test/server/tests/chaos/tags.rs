@@ -1,4 +1,4 @@
-//! What is done to tags.
+//! Changes of tags.
 
 use crate::database::{T, TAGS, U};
 use crate::held::Held;
@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    /// What begins a new life of `u`.
+    /// Begins a new generation of `u`.
     fn beginning(&mut self) -> &'static str {
         match self.random.below(3) {
             0 => {

@@ -1,4 +1,4 @@
-//! What sessions and the server have to complain of, and what is waited for.
+//! Faults that sessions and the server report, and waits.
 
 use crate::judge::describe;
 use crate::load;
@@ -8,7 +8,7 @@ use postgres::Client;
 use snowflake_ids_server_tests::wait;
 
 impl World {
-    /// Whatever the sessions and the server have to complain of by now.
+    /// Fails if the sessions or the server have reported a fault by now.
     pub fn check(&self) -> Result<()> {
         if let Ok(fault) = self.faults.try_recv() {
             bail!("an error that must not come: {fault}");
@@ -19,7 +19,7 @@ impl World {
         Ok(())
     }
 
-    /// What all processes of the server do.
+    /// The activity of all processes of the server.
     pub fn activity(&self) -> String {
         let query = "select pid || ' ' || coalesce(datname, '-') || ' ' || backend_type || ' ' || coalesce(state, '-')
             || ' waits for ' || coalesce(wait_event_type || ' ' || wait_event, '-') || ': '

@@ -23,7 +23,7 @@ const SESSIONS_OF_EACH: usize = 2;
 /// No action lasts longer, nor does what must come after it.
 pub const TIMEOUT: Duration = wait::LONG;
 
-/// What became of something that was tried.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
@@ -46,7 +46,7 @@ pub struct World {
     /// Other ids that the test itself took.
     pub taken: Vec<Given>,
     pub snowflakes: Vec<i64>,
-    /// Whether a process was killed.
+    /// True if a process was killed.
     pub killed: bool,
     /// Gives names to what needs one.
     pub counter: u64,
@@ -219,7 +219,7 @@ impl World {
             if start.elapsed() > TIMEOUT {
                 bail!("not possible for {TIMEOUT:?}: {what}\n{}", self.activity());
             }
-            // What is left open may be in the way.
+            // Something left open may be in the way.
             self.release_all(None)?;
         }
         Ok(())

@@ -9,13 +9,13 @@ pub struct Step {
     pub database: Option<String>,
     /// The statement, with the comments before it.
     pub code: Vec<String>,
-    /// What it should print; empty: nothing is said of it.
+    /// The output that it should print; empty: nothing is said of it.
     pub shown: Vec<String>,
-    /// Whether numbers may differ from those that are shown.
+    /// True if numbers may differ from those that are shown.
     pub varies: bool,
 }
 
-/// What a line that opens a block says of it.
+/// The attributes of a block, from the line that opens it.
 struct Opening {
     end: &'static str,
     indent: usize,
@@ -77,7 +77,7 @@ fn split(block: &[&str], first: usize, words: &[String], steps: &mut Vec<Step>) 
     }
 }
 
-/// Whether a statement ends with this line, or it is one of psql's commands.
+/// True if a statement ends with this line, or if it is one of psql's commands.
 fn is_end(line: &str) -> bool {
     let code = line.split(" --").next().unwrap_or_default().trim_end();
     (code.ends_with(';') && !code.starts_with("--")) || code.starts_with('\\')

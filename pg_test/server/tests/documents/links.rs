@@ -1,4 +1,4 @@
-//! What documents refer to: other documents, parts of them, files, tests.
+//! References of documents: other documents, parts of them, files, tests.
 
 use crate::{Document, root};
 use std::collections::HashSet;
@@ -43,7 +43,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the links of a line lead to.
+/// The targets of the links of a line.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }
@@ -98,7 +98,7 @@ fn anchors(text: &str) -> HashSet<String> {
 /// The files that documents name between backticks, with their folder, and that are neither in the checkout, nor in its
 /// `src`, nor beside the document.
 pub fn missing_files(documents: &[Document]) -> Vec<String> {
-    // That page names files of Citus's.
+    // Its page names files of Citus's.
     let ours = documents.iter().filter(|document| !document.path.ends_with("citus.md"));
     ours.flat_map(|document| {
         let beside = root().join(document.path.parent().unwrap_or(Path::new("")));

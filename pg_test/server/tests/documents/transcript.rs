@@ -1,7 +1,8 @@
-//! What psql prints for the statements of a document.
+//! The output of psql for the statements of a document.
 
 use crate::blocks::Step;
 use anyhow::{Context, Result, ensure};
+use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, wait};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,7 +13,7 @@ use std::time::Duration;
 /// Comes before the number of each step.
 const MARK: &str = "-- step ";
 
-/// How long a document may take.
+/// The time limit of a document.
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// Runs the steps in a session, and tells of each that did not print what it should.
@@ -24,10 +25,10 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
     let mut client = server.connect("postgres")?;
     for database in databases.iter().copied().chain([own.as_str()]) {
         // Workers that look for a registry may be in the other template.
-        client.batch_execute(&format!("create database {database} template template0"))?;
+        client.run(&format!("create database {database} template template0"))?;
     }
     let printed = run(server, &own, &script(&own, steps))?;
-    client.batch_execute("alter system reset all")?;
+    client.run("alter system reset all")?;
     server.read_files_again()?;
     let parts = parts(&printed);
     ensure!(
@@ -96,7 +97,7 @@ fn parts(printed: &str) -> Vec<Vec<&str>> {
     parts
 }
 
-/// What is wrong with what a step printed, if anything is.
+/// The difference between the output of a step and the document, if there is one.
 fn difference(step: &Step, printed: &[&str]) -> Option<String> {
     let is_error = |line: &&str| {
         line.starts_with("ERROR:") || line.starts_with("FATAL:") || line.starts_with("invalid command")
@@ -115,7 +116,7 @@ fn agrees(step: &Step, printed: &[&str]) -> bool {
         || values.is_some_and(|values| values.iter().map(|v| v.trim()).eq(shown.iter().map(|s| s.trim())))
 }
 
-/// Whether this is the line below the name of a single column.
+/// True for the line below the name of a single column.
 fn is_rule(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|c| c == '-')
 }

@@ -1,0 +1,38 @@
+//! Databases as `pg_dump` writes them, put into others.
+
+use crate::programs;
+use crate::server::Server;
+use anyhow::Result;
+use std::fs;
+
+impl Server {
+    /// Dumps a database as a role, with these options.
+    pub fn dump_as(&self, role: &str, database: &str, options: &[&str]) -> Result<String> {
+        programs::output(self.command("pg_dump").env("PGUSER", role).args(options).arg(database))
+    }
+
+    /// Dumps the database `postgres`.
+    pub fn dump(&self) -> Result<String> {
+        self.dump_as("postgres", "postgres", &[])
+    }
+
+    /// Runs the statements of a dump in a database as a role, up to the first error.
+    pub fn restore_as(&self, role: &str, database: &str, dump: &str) -> Result<()> {
+        let file = self.socket_folder().join("dump.sql");
+        fs::write(&file, dump)?;
+        let mut psql = self.command("psql");
+        psql.env("PGUSER", role).args([
+            "--quiet",
+            "--no-psqlrc",
+            "--set=ON_ERROR_STOP=1",
+            "--dbname",
+            database,
+        ]);
+        programs::output(psql.arg("--file").arg(file)).map(drop)
+    }
+
+    /// Runs the statements of a dump in a database.
+    pub fn restore(&self, database: &str, dump: &str) -> Result<()> {
+        self.restore_as("postgres", database, dump)
+    }
+}

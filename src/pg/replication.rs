@@ -9,7 +9,7 @@ const APPLIERS: [&CStr; 3] = [
     if cfg!(feature = "pg19") { c"TableSyncWorkerMain" } else { c"TablesyncWorkerMain" },
     c"ParallelApplyWorkerMain",
 ];
-/// The entry point of the process that sets sequences as a publisher's stand, from PostgreSQL 19 on.
+/// The entry point of the process that sets sequences as a publisher's stand, from 19 on.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
 /// Returns whether the row that a trigger is called for came from a publisher: this process applies such rows, and no

@@ -3,7 +3,7 @@
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::{AllocatedByPostgres, PgTriggerError, pg_sys};
 
-/// The number of a cache of the catalog: signed from PostgreSQL 19 on.
+/// The number of a cache of the catalog: signed from 19 on.
 #[allow(clippy::useless_conversion, reason = "it is one before 19")]
 pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
     i32::try_from(cache).unwrap_or_default()

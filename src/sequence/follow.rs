@@ -77,7 +77,7 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
 }
 
 /// Has processes that apply a publisher's changes put sequences at their end again: its TRUNCATE is no statement here, and restarts
-/// them; from PostgreSQL 19 on they are set as the publisher's stand. Their ids are this server's, and go on. Only while the server loads
+/// them; from 19 on they are set as the publisher's stand. Their ids are this server's, and go on. Only while the server loads
 /// libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);

@@ -8402,17 +8402,14 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
 /* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
    registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
 DO $$
-DECLARE
-    owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
-        ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
 BEGIN
-    PERFORM snowflake_ids.administration_grant('tags', owner);
-    PERFORM snowflake_ids.administration_grant('generators', owner);
-    PERFORM snowflake_ids.administration_grant('series', owner);
-    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received, '
-        'snowflake_ids.sequence_binding TO %I', owner);
+    PERFORM snowflake_ids.administration_grant('tags', 'pg_database_owner');
+    PERFORM snowflake_ids.administration_grant('generators', 'pg_database_owner');
+    PERFORM snowflake_ids.administration_grant('series', 'pg_database_owner');
 END
 $$;
+GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
+    snowflake_ids.sequence_binding TO pg_database_owner;
 
 /* It tells where nodes are. */
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# inside.sh MAJOR BEFORE: what devtools/test-packages.sh runs in the fresh root. /packages/files is what a host of a release
-# serves: repositories, and an archive. The one for apt has the release BEFORE as well. /packages/later has a next revision in
+# inside.sh MAJOR OLDER: what devtools/test-packages.sh runs in the fresh root. /packages/files is what a host of a release
+# serves: repositories, and an archive. The one for apt has the release OLDER as well. /packages/later has a next revision in
 # addition, and README's first example lies beside them.
 set -euo pipefail
 
-major=$1 before=$2
+major=$1 older=$2
 files=/packages/files
 name=postgresql-$major-snowflake-ids
 
@@ -124,20 +124,20 @@ query --command='INSERT INTO upgraded DEFAULT VALUES'
 ok "installed again, ids go on above the former ones"
 
 # Back to the release before, in a database of its own, and up again.
-quietly apt-get install -q -y --allow-downgrades "$name=$before-1"
-server restart || fail "the server does not start with $before's package"
-query --command='CREATE DATABASE older'
-query --dbname=older --command='CREATE EXTENSION snowflake_ids' \
+quietly apt-get install -q -y --allow-downgrades "$name=$older-1"
+server restart || fail "the server does not start with $older's package"
+query --command='CREATE DATABASE grown'
+query --dbname=grown --command='CREATE EXTENSION snowflake_ids' \
   --command='CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT snowflake_nextval())' --command='INSERT INTO kept DEFAULT VALUES'
-[[ $(query --dbname=older --command="SELECT extversion FROM pg_extension WHERE extname = 'snowflake_ids'") == "$before" ]] ||
-  fail "the package of $before has another version of the extension"
+[[ $(query --dbname=grown --command="SELECT extversion FROM pg_extension WHERE extname = 'snowflake_ids'") == "$older" ]] ||
+  fail "the package of $older has another version of the extension"
 quietly apt-get upgrade -q -y
-server restart || fail "the server does not start after the upgrade from $before"
-query --dbname=older --command='ALTER EXTENSION snowflake_ids UPDATE' --command='INSERT INTO kept DEFAULT VALUES' 2>>/packages/log ||
-  fail "inserts after the upgrade from $before"
-[[ $(query --dbname=older --command="SELECT count(*), (SELECT extversion <> '$before' FROM pg_extension WHERE extname = 'snowflake_ids') FROM kept") == '2|t' ]] ||
-  fail "the upgrade from $before"
-ok "apt upgrade from $before, and ALTER EXTENSION UPDATE"
+server restart || fail "the server does not start after the upgrade from $older"
+query --dbname=grown --command='ALTER EXTENSION snowflake_ids UPDATE' --command='INSERT INTO kept DEFAULT VALUES' 2>>/packages/log ||
+  fail "inserts after the upgrade from $older"
+[[ $(query --dbname=grown --command="SELECT count(*), (SELECT extversion <> '$older' FROM pg_extension WHERE extname = 'snowflake_ids') FROM kept") == '2|t' ]] ||
+  fail "the upgrade from $older"
+ok "apt upgrade from $older, and ALTER EXTENSION UPDATE"
 
 # The archive, into the same server, in place of the package.
 preload ''
@@ -173,14 +173,14 @@ quietly apt-get install -q -y --no-install-recommends dnf
 mkdir -p /etc/yum.repos.d
 cp $files/yum/snowflake_ids.repo /etc/yum.repos.d
 library=/usr/pgsql-$major/lib/snowflake_ids.so
-quietly dnf install -y "snowflake_ids_$major-$before"
-[[ $(<"$library") == "$before" ]] || fail "dnf installed another version than $before"
+quietly dnf install -y "snowflake_ids_$major-$older"
+[[ $(<"$library") == "$older" ]] || fail "dnf installed another version than $older"
 quietly dnf upgrade -y
 cmp "$library" /packages/packaged.so || fail "the RPM package has another library than Debian's"
 [[ -e /usr/pgsql-$major/share/extension/snowflake_ids.control ]] || fail "the RPM package lacks the control file"
 quietly dnf remove -y "snowflake_ids_$major"
 [[ ! -e $library ]] || fail "dnf remove leaves $library"
-ok "dnf install $before, upgrade, remove, with signatures checked"
+ok "dnf install $older, upgrade, remove, with signatures checked"
 echo garbled >>$files/yum/repodata/repomd.xml
 if dnf clean all >>/packages/log 2>&1 && dnf install -y "snowflake_ids_$major" >>/packages/log 2>&1; then
   fail "dnf takes a repository that was altered"

@@ -10,7 +10,7 @@ name=postgresql-$major-snowflake-ids
 
 fail() {
   printf 'FAILED: %s\n' "$*" >&2
-  tail -n 20 "/var/log/postgresql/postgresql-$major-main.log" /packages/log 2>/dev/null >&2
+  tail -n 20 "/var/log/postgresql/postgresql-$major-main.log" /packages/log >&2 2>/dev/null
   exit 1
 }
 passed=0
@@ -169,7 +169,7 @@ ok "the archive: a wrong version and missing rights are told; installed, first i
 server stop || fail "the server does not stop"
 
 # A client of RPM repositories, on a system without any RPM package.
-quietly apt-get install -q -y --no-install-recommends dnf
+quietly apt-get install -q -y --no-install-recommends dnf rpm
 mkdir -p /etc/yum.repos.d
 cp $files/yum/snowflake_ids.repo /etc/yum.repos.d
 library=/usr/pgsql-$major/lib/snowflake_ids.so

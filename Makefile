@@ -42,7 +42,7 @@ PACKAGES := $(TARGET)/packages
   test fmt-check lint layers shellcheck doc typos deny check-arm64 test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
   sqlsmith chaos test-versions test-orm test-patroni test-citus test-pgdog test-page test-monitoring test-upgrade test-pg-upgrade \
-  package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
+  package-deb package-rpm package-tar package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
   bench
 
 ## Build
@@ -122,7 +122,7 @@ layers: ## does each module import lower ones only, are unsafe code and ways to 
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo devtools/bin/cargo monitoring/*.sh packaging/deb/prerm devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/pgdog/*.sh pg_test/packages/*.sh packaging/docker/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/bin/cargo monitoring/*.sh packaging/deb/prerm packaging/tar/*.sh devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/pgdog/*.sh pg_test/packages/*.sh packaging/docker/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'
@@ -268,6 +268,10 @@ package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL 
 	@echo '== RPM packages'
 	@devtools/package-rpm.sh $(SHIPPED) $(PACKAGES)
 
+package-tar: $(SHIPPED_LIBRARY) ## an archive with an install.sh beside them, for any Linux with PostgreSQL's pg_config
+	@echo '== archive'
+	@devtools/package-tar.sh $(SHIPPED) $(PACKAGES)
+
 package-image: $(SHIPPED_LIBRARY) ## the folders of an image for CloudNativePG, in target/image; for 18 and newer
 	@echo '== folders of an image'
 	@devtools/package-image.sh $(SHIPPED) $(TARGET)/image/pg$(PG_MAJOR)
@@ -276,15 +280,15 @@ test-cloudnative: $(LIBRARY) ## a server that finds the extension in such folder
 	@echo '== CloudNativePG'
 	@devtools/test-cloudnative.sh $(PACKAGE)
 
-test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
+test-packages: package-deb package-tar ## apt, dnf and install.sh install them in a fresh root without Rust, upgrade and remove; skipped where none can be made
 	@echo '== packages'
-	@devtools/test-packages.sh $(PACKAGES)
+	@devtools/test-packages.sh $(PACKAGES) $(SHIPPED)
 
 docker-check: ## hadolint, and what compose.yaml sets up, on servers here: no Docker runs
 	@echo '== Docker'
 	@devtools/docker-check.sh
 
-reproducible: package-deb package-rpm ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
+reproducible: package-deb package-rpm package-tar ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
 	@echo '== built again'
 	@devtools/reproducible.sh $(PACKAGES)
 
@@ -292,10 +296,12 @@ docs: ## a book of the documents with a search, below target/book; its links are
 	@echo '== book'
 	@devtools/docs.sh
 
-release: ## checks that the last commit is a release, and puts its files below target/release-files; TRY=1 before the tag
+release: ## checks that the last commit is a release, and puts its files below target/release-files, with repositories signed by RELEASE_KEY; TRY=1 before the tag
 	@devtools/release.sh check
-	@$(MAKE) --no-print-directory package-deb package-rpm reproducible
-	@devtools/release.sh files $(PACKAGES) $(TARGET)/release-files
+	@$(MAKE) --no-print-directory package-deb package-rpm package-tar reproducible
+	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
+	@devtools/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
+	@devtools/release-trees.sh $(TARGET)/release-files
 
 next-version: ## begins VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
 	@devtools/next-version.sh "$(VERSION)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # release.sh check: may the last commit be released: nothing is uncommitted, and Cargo.toml, META.json, the control file, the
 # changelog, the install and upgrade scripts and the tag say the same version. All that is wrong is said at once.
-# release.sh files PACKAGES FOLDER: puts the packages, the sources, a list of what is built in (SBOM) and checksums into FOLDER,
-# beside those of other major versions.
+# release.sh files PACKAGES IMAGE FOLDER: puts the packages, the folders of an image, the plain SQL for pg_tle, the sources, a list of
+# the crates that are built in (SBOM) and checksums into FOLDER, beside those of other major versions.
 # TRY=1 goes on where the version has no date or tag yet, to see what a release would be.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
@@ -45,18 +45,21 @@ check() {
 }
 
 files() {
-  local packages=$1 folder=$2 full sums
+  local packages=$1 image=$2 folder=$3 full sums
   full=$(package_version)
   install -d "$folder"
   # Packages of other major versions stay.
-  find "$folder" -type f ! -name "*[-_]${full}[-.]*" -delete
-  find "$packages" -maxdepth 1 -type f \( -name "*_$full-*.deb" -o -name "*-$full-*.rpm" \) -exec cp {} "$folder" \;
+  find "$folder" -maxdepth 1 -type f ! -name "*[-_]${full}[-.]*" -delete
+  find "$packages" -maxdepth 1 -type f \( -name "*_$full-*.deb" -o -name "*-$full-*.rpm" -o -name "*-$full-pg*.tar.gz" \) -exec cp {} "$folder" \;
+  ((major < 18)) || tar --directory="$image" --sort=name --owner=0 --group=0 --numeric-owner --create . |
+    gzip -9n >"$folder/snowflake_ids-$full-pg$major-$(uname -m)-image.tar.gz"
+  "$here/package-tle.sh" "$folder/snowflake_ids_plain-$full-pg_tle.sql"
   # PGXN takes a zip file.
   git archive --format=zip --prefix="snowflake_ids-$version/" --output="$folder/snowflake_ids-$full.zip" HEAD
   git archive --format=tar --prefix="snowflake_ids-$version/" HEAD | gzip -9n >"$folder/snowflake_ids-$full.tar.gz"
   linked_crates | python3 "$here/sbom.py" snowflake_ids "$full" "$(rustc --version | cut -d' ' -f2)" \
     >"$folder/snowflake_ids-$full.cdx.json"
-  sums=$(cd "$folder" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
+  sums=$(cd "$folder" && find . -maxdepth 1 -type f ! -name 'SHA256SUMS*' ! -name key.asc -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
   printf '%s\n' "$sums" >"$folder/SHA256SUMS"
   say "$folder"
   printf '%s\n' "$sums"
@@ -64,5 +67,5 @@ files() {
 
 case $1 in
   check) check ;;
-  files) files "$2" "$3" ;;
+  files) files "$2" "$3" "$4" ;;
 esac

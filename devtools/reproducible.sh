@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 git clone --quiet . "$work/checkout"
 export CARGO_TARGET_DIR=$work/a-target
-"${MAKE:-make}" --no-print-directory -C "$work/checkout" TARGET="$work/a-target" package-deb package-rpm
+"${MAKE:-make}" --no-print-directory -C "$work/checkout" TARGET="$work/a-target" package-deb package-rpm package-tar
 
 different=()
 while IFS= read -r package; do

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# test-packages.sh FOLDER: installs the Debian packages in FOLDER with apt into a fresh root that has no Rust, and runs
-# pg_test/packages/inside.sh there. The root is made by mmdebstrap or debootstrap, of the packages that this machine's
-# apt is set up for, lies in memory where there is enough of it, and is removed again. Skipped where it cannot be made.
+# test-packages.sh FOLDER BUILT: makes signed repositories of the packages in FOLDER, and RPM packages of what was built below
+# BUILT, with a key of its own. A fresh root without Rust gets them and the archive, and runs pg_test/packages/inside.sh. The root
+# is made by mmdebstrap or debootstrap, of the packages that this machine's apt is set up for, lies in memory where there is enough
+# of it, and is removed again. Skipped where it cannot be made.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-folder=$1
+folder=$1 built=$2
 major=$(pg version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 name=postgresql-$major-snowflake-ids
 
@@ -44,15 +45,64 @@ make_root() {
   [[ ! -e $root/usr/bin/cargo && ! -e $root/usr/bin/rustc ]] || fail "There is Rust in the fresh root."
 }
 
-# next_revision DEB...: the same packages with a later version, as if a release followed.
-next_revision() {
-  local package
-  for package in "$@"; do
-    dpkg-deb --raw-extract "$package" "$work/unpacked"
-    sed -i 's/^Version: .*/&+next/' "$work/unpacked/DEBIAN/control"
-    dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/unpacked" "$work/next" >/dev/null
-    rm -rf "$work/unpacked"
+# with_version EXPRESSION DEB...: the same packages with another version, as sed's EXPRESSION makes it.
+with_version() {
+  local expression=$1 package unpacked=$work/unpacked scripts
+  for package in "${@:2}"; do
+    dpkg-deb --raw-extract "$package" "$unpacked"
+    sed -i "/^Version: /$expression" "$unpacked/DEBIAN/control"
+    scripts=$unpacked/usr/share/postgresql/$major/extension
+    if grep -qx "Version: $before-1" "$unpacked/DEBIAN/control" && [[ -d $scripts ]]; then
+      # The library runs the SQL of the release before.
+      sed -i "s/^default_version = .*/default_version = '$before'/" "$scripts/snowflake_ids.control"
+      rm "$scripts"/snowflake_ids--*.sql
+      cp "sql/install/snowflake_ids--$before.sql" "$scripts"
+    fi
+    dpkg-deb --root-owner-group -Zgzip -z1 --build "$unpacked" "$work/files" >/dev/null
+    rm -rf "$unpacked"
   done
+}
+
+# A key for this run alone.
+make_key() {
+  export GNUPGHOME=$work/gnupg RELEASE_KEY=test-packages RELEASE_URL=file:///packages/files
+  mkdir --mode=700 "$GNUPGHOME"
+  gpg --batch --quiet --passphrase '' --quick-generate-key "$RELEASE_KEY" rsa3072 sign never 2>/dev/null
+}
+
+clean_up() {
+  [[ ! -d $work/gnupg ]] || GNUPGHOME=$work/gnupg gpgconf --kill gpg-agent
+  as_root rm -rf --one-file-system "$work"
+}
+
+# An RPM package of the release before, of one file, and one that gives all that ours needs: Debian's libraries are in no database
+# of RPM packages.
+make_rpms() {
+  local needed=$1
+  cat >"$work/standins.spec" <<END
+%define debug_package %{nil}
+Name: snowflake_ids_$major
+Version: $before
+Release: 1
+Summary: the release before
+License: PostgreSQL
+BuildArch: $(uname -m)
+%description
+The release before.
+%package -n postgresql$major-server
+Summary: the server
+$(sed -E '/^(rpmlib|postgresql)/d; s/^/Provides: /' <<<"$needed")
+%description -n postgresql$major-server
+The server.
+%install
+install -d %{buildroot}/usr/pgsql-$major/lib
+echo $before >%{buildroot}/usr/pgsql-$major/lib/snowflake_ids.so
+%files
+/usr/pgsql-$major/lib/snowflake_ids.so
+%files -n postgresql$major-server
+END
+  rpmbuild -bb --quiet --define "_topdir $work/rpm" --define "_rpmdir $work/rpms" --define '_rpmfilename %%{NAME}-%%{VERSION}.rpm' \
+    "$work/standins.spec"
 }
 
 # The first example of README, and what it shows.
@@ -69,7 +119,7 @@ codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 servers_in_memory
 work=$(mktemp -d)
 # What runs in it ended with its process namespace.
-trap 'as_root rm -rf --one-file-system "$work"' EXIT
+trap clean_up EXIT
 trap 'exit 1' INT TERM
 sources >"$work/sources.list"
 
@@ -81,11 +131,24 @@ make_root "$work/chroot" >"$work/log" 2>&1 || {
 }
 echo "made in $((SECONDS - started)) seconds, $(as_root du -sm "$work/chroot" | cut -f1) MB"
 
-mkdir "$work/next"
-next_revision "$folder/$name"{,-doc}_*.deb
-as_root install -d "$work/chroot/packages/next"
-as_root cp "$folder/$name"{,-doc}_*.deb "$work/chroot/packages"
-as_root cp "$work/next"/*.deb "$work/chroot/packages/next"
+say "repositories"
+need_packages apt-utils createrepo-c gpg gpg-agent rpm
+before=$(find sql -maxdepth 1 -name 'snowflake_ids--*--*.sql' | sort --version-sort | tail -n 1 | sed -E 's/.*--(.*)--.*/\1/')
+make_key
+"$here/package-rpm.sh" "$built" "$folder"
+mkdir "$work/files"
+cp "$folder/$name"{,-doc}_*.deb "$folder"/snowflake_ids-*-pg"$major"-*.tar.gz "$work/files"
+with_version "s/:.*/: $before-1/" "$folder/$name"_*.deb
+make_rpms "$(rpm --query --package --requires "$folder"/snowflake_ids_"$major"-[0-9]*.rpm)"
+cp "$work/rpms"/*.rpm "$work/files"
+"$here/release-trees.sh" "$work/files"
+as_root install -d "$work/chroot/packages"
+as_root cp -r "$work/files" "$work/chroot/packages"
+# The next release, served at the same place.
+with_version 's/$/+next/' "$folder/$name"{,-doc}_*.deb
+cp "$folder"/snowflake_ids_"$major"-*.rpm "$work/files"
+"$here/release-trees.sh" "$work/files"
+as_root cp -r "$work/files" "$work/chroot/packages/later"
 first_example | as_root tee "$work/chroot/packages/example.sql" >/dev/null
 as_root cp pg_test/packages/inside.sh "$work/chroot/packages"
 [[ ! -e /etc/resolv.conf ]] || as_root cp --dereference /etc/resolv.conf "$work/chroot/etc/resolv.conf"
@@ -94,4 +157,4 @@ say "installing into it"
 # Servers in there end with this process.
 as_root unshare --mount --pid --ipc --fork --kill-child --mount-proc="$work/chroot/proc" \
   chroot "$work/chroot" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-  bash /packages/inside.sh "$major"
+  bash /packages/inside.sh "$major" "$before"

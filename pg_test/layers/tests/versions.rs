@@ -81,12 +81,14 @@ fn meta_json_needs_what_the_control_file_and_the_features_need() -> Result<()> {
         ensure!(!required[name].is_null(), "META.json does not require {name}");
     }
     let cargo = text("Cargo.toml")?;
-    let majors =
-        cargo.lines().filter_map(|line| line.strip_prefix("pg")?.split_once(" = ")?.0.parse::<u32>().ok());
-    let oldest = format!("{}.0.0", majors.min().context("Cargo.toml has no feature pgN")?);
+    let majors: Vec<u32> =
+        cargo.lines().filter_map(|line| line.strip_prefix("pg")?.split_once(" = ")?.0.parse().ok()).collect();
+    let oldest = majors.iter().min().context("Cargo.toml has no feature pgN")?;
+    let newest = majors.iter().max().context("Cargo.toml has no feature pgN")?;
+    let range = format!(">= {oldest}.0.0, < {}.0.0", newest + 1);
     ensure!(
-        required["PostgreSQL"] == oldest.as_str(),
-        "META.json requires {}, not {oldest}",
+        required["PostgreSQL"] == range.as_str(),
+        "META.json requires {}, not {range}",
         required["PostgreSQL"]
     );
     Ok(())

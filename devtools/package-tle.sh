@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# package-tle.sh FILE: writes a FILE of SQL that gives the plain SQL to pg_tle as an extension. An upgrade replaces its functions; a
+# version that changes its tables needs statements of its own.
+set -euo pipefail
+# shellcheck source=devtools/package-lib.sh
+source "$(dirname "$0")/package-lib.sh"
+
+# The statements of snowflake_ids.sql that can run again: functions, rights and comments. A statement ends with a semicolon outside
+# of $$.
+functions() {
+  awk '
+    !on && /^CREATE FUNCTION / { sub(/^CREATE/, "CREATE OR REPLACE"); on = 1; quotes = 0 }
+    !on && /^(GRANT|REVOKE|COMMENT ON FUNCTION) / { print; next }
+    on { print; quotes += gsub(/\$\$/, "&"); if (/;$/ && quotes % 2 == 0) on = 0 }' sql/plain/snowflake_ids.sql
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat sql/plain/snowflake_ids.sql packaging/pg_tle/dump.sql >"$work/script"
+functions >"$work/functions"
+sed -e "s/@VERSION@/$version/" -e "/^@SCRIPT@$/{r $work/script" -e 'd}' -e "/^@FUNCTIONS@$/{r $work/functions" -e 'd}' \
+  packaging/pg_tle/install.sql >"$1"

@@ -5,7 +5,7 @@ use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::{Ends, at_once};
-use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session};
+use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
@@ -108,8 +108,10 @@ fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<(
     Ok(())
 }
 
-fn calls_that_wait_hold_no_places_that_others_want(server: &mut Server) -> Result<()> {
+#[test]
+fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
     const HELD: usize = 2 * TAGS;
+    let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = server.session()?;
     create_many(&mut client, HELD + 2 * TAGS)?;
     let mut locker = server.connect("postgres")?;
@@ -140,7 +142,9 @@ fn calls_that_wait_hold_no_places_that_others_want(server: &mut Server) -> Resul
 }
 
 /// Ids in a row, as many as a sequence's increment, come whole although a tag that has just come is granted few.
-fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place(server: &mut Server) -> Result<()> {
+#[test]
+fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Result<()> {
+    let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = full(server)?;
     client.run(
         "create sequence s increment 50; select snowflake_ids.bind_sequence('s'); create sequence other;
@@ -206,8 +210,10 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
 }
 
 /// Ids of transactions that were rolled back are recorded for 1,024 tags at least, and take no slot.
-fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of(server: &mut Server) -> Result<()> {
+#[test]
+fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()> {
     const NOTES: usize = 1_024;
+    let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = server.session()?;
     create_many(&mut client, NOTES + 3)?;
     let (tell, told) = mpsc::channel();
@@ -237,13 +243,4 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of(server: &mut Se
         assert_eq!(next(&mut client, &format!("t{number}"))?, 102);
     }
     Ok(())
-}
-
-#[test]
-fn four_places_serve_all_tags() -> Result<()> {
-    Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).cases(cases![
-        notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of,
-        calls_that_wait_hold_no_places_that_others_want,
-        a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place
-    ])
 }

@@ -6,13 +6,18 @@ use postgres::{CancelToken, Client, NoTls};
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::{Ends, at_once};
-use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
+use snowflake_ids_server_tests::{Server, sql::Session, wait};
 use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
 const PLACES: &str = "16";
 /// More tags that no session has found than there are places.
 const TRIALS: usize = 20;
+
+/// A server with few slots for tags.
+fn server() -> Result<Server> {
+    Server::builder().set("snowflake_ids.max_tags", PLACES).start()
+}
 
 /// A session, and tags of which some are in use: t0 to t4 of t0 to t9.
 fn session(server: &Server) -> Result<Client> {
@@ -68,7 +73,9 @@ fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     .map(drop)
 }
 
-fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out(server: &mut Server) -> Result<()> {
+#[test]
+fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Result<()> {
+    let server = &server()?;
     let mut client = session(server)?;
     impatient_calls(server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
     assert_eq!(places(&mut client)?, tags(0..5));
@@ -111,9 +118,9 @@ fn waiting(server: &Server) -> Result<Waiting> {
     Ok(waiting)
 }
 
-fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
-    server: &mut Server,
-) -> Result<()> {
+#[test]
+fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() -> Result<()> {
+    let server = &server()?;
     let mut client = session(server)?;
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
@@ -166,7 +173,9 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids(
     Ok(())
 }
 
-fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries(server: &mut Server) -> Result<()> {
+#[test]
+fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()> {
+    let server = &server()?;
     session(server)?;
     let mut client = server.connect("postgres")?;
     let pid = client.process()?;
@@ -184,13 +193,4 @@ fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries(server: &mut Se
     let grown = memory(pid, "RssAnon")?.context("the session is gone")?.saturating_sub(before);
     assert!(grown < 500, "20,000 names took {grown} kB");
     Ok(())
-}
-
-#[test]
-fn unknown_tags_take_nothing_away() -> Result<()> {
-    Server::builder().set("snowflake_ids.max_tags", PLACES).cases(cases![
-        calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out,
-        while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids,
-        a_session_s_memory_does_not_grow_with_the_names_that_it_tries
-    ])
 }

@@ -131,7 +131,7 @@ pub(super) fn with_rights<T>(
     work: impl FnOnce() -> T,
 ) -> T {
     let all_rows = if all_rows { pg_sys::SECURITY_NOFORCE_RLS } else { 0 };
-    as_role(role, pg_sys::SECURITY_RESTRICTED_OPERATION | all_rows, || {
+    as_role(role, all_rows, || {
         // SAFETY: within a transaction, whose end also ends the settings of all nest levels.
         let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
         guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
@@ -149,7 +149,8 @@ pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce(
 
 fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
     let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-    let bits = (pg_sys::SECURITY_LOCAL_USERID_CHANGE | bits).cast_signed();
+    let bits =
+        (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION | bits).cast_signed();
     // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets the user,
     // as for every error within a function of another's rights. Bits of the context are only added.
     unsafe {

@@ -79,7 +79,12 @@ impl Statement {
 /// Connects to SPI. An error of the SQL passes without its CONTEXT, which names our own functions, that no user calls.
 fn connect_mut<T>(work: impl FnOnce(&mut SpiClient<'_>) -> Result<T, SpiError>) -> Result<T, SpiError> {
     PgTryBuilder::new(AssertUnwindSafe(|| Spi::connect_mut(work)))
-        .catch_others(|error| CaughtError::ErrorReport(report::caught(error)).rethrow())
+        .catch_others(|error| {
+            let report = report::caught(error);
+            // SAFETY: the error is in the report, and is raised anew: each that the server keeps takes one of five places.
+            unsafe { pg_sys::FlushErrorState() };
+            CaughtError::ErrorReport(report).rethrow()
+        })
         .execute()
 }
 

@@ -49,6 +49,9 @@ impl Network for Libpq {
             return found.map_err(|failed| RegistryError::NoServer(own_error(failed)));
         }
         PgTryBuilder::new(|| Ok(options(server)))
+            .catch_when(Code::ERRCODE_QUERY_CANCELED, |error| error.rethrow())
+            .catch_when(Code::ERRCODE_LOCK_NOT_AVAILABLE, |error| error.rethrow())
+            .catch_when(Code::ERRCODE_T_R_DEADLOCK_DETECTED, |error| error.rethrow())
             .catch_others(|error| {
                 let report = caught(error);
                 Err(RegistryError::NoServer(SqlError {

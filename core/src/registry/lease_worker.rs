@@ -101,12 +101,11 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 
     /// The error of the registry for sessions that wait for a worker id.
     fn explain(&mut self, error: &RegistryError) -> LeaseError {
-        let Some(site) = &self.site else {
-            if let RegistryError::Here(failed) = error {
-                self.host.note(LeaseEvent::Unreachable(&failed.message));
-            }
+        if let RegistryError::Here(failed) = error {
+            self.host.note(LeaseEvent::Unreachable(&failed.message));
             return own_trouble(error);
-        };
+        }
+        let Some(site) = &self.site else { return own_trouble(error) };
         let detail = format!("Registry \"{}\", which leases worker ids: {}", site.server, error.briefly());
         LeaseError::yet(ended(detail), error.hint())
     }

@@ -116,6 +116,10 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         if registry.is_elsewhere {
             return self.serve_remotely(&left);
         }
+        // A lock ends a round before those that failed last time were asked for.
+        if left.iter().any(|job| job.was_locked()) {
+            return Some(RETRY);
+        }
         left.into_iter().map(|job| pause_of(job, RETRY_AFTER_FAILURE)).max()
     }
 

@@ -10,7 +10,7 @@
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | the settings and the environment of a server |
-//! | [`cases`] | cases that share a server |
+//! | [`mod@cases`] | cases that share a server |
 //! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server whose process dies, that hangs, is promoted, copied, dumped, or becomes one of another Postgres |
 //! | [`state_file`] | the file that reserves ids, and its faults |
 //! | [`restores`] | parts of its data directory from an earlier moment |

@@ -507,3 +507,23 @@ fn code_of_others_has_no_more_rights_than_theirs() -> Result<()> {
         a_default_without_a_right_to_a_tag_shares_it_with_nobody
     ])
 }
+
+/// The superuser gave the keys of series to a role, whose code then runs with nobody else's rights: not now, and not at COMMIT.
+#[test]
+fn the_owner_of_a_key_table_runs_nothing_with_the_callers_rights() -> Result<()> {
+    let server = Server::builder().start()?;
+    let mut client = server.session()?;
+    client.run(
+        "create role ops; create schema ops authorization ops;
+         select snowflake_ids.series_create('invoices'), series_nextval('invoices', 1::bigint);
+         alter table snowflake_ids.series_bigint owner to ops; set role ops;
+         create function ops.rise() returns trigger language plpgsql as
+             $$ begin alter role ops superuser; return null; end $$;
+         create constraint trigger later after update on snowflake_ids.series_bigint
+             deferrable initially deferred for each row execute function ops.rise();
+         reset role",
+    )?;
+    client.fails("select series_nextval('invoices', 1::bigint)", &SqlState::INSUFFICIENT_PRIVILEGE)?;
+    assert!(!client.one::<bool>("select rolsuper from pg_roles where rolname = 'ops'")?);
+    Ok(())
+}

@@ -16,7 +16,7 @@ const MAX_MARKS: usize = 256;
 /// The layouts whose marks are kept. Dropping one raises the floor of all that are not there.
 const MAX_OTHERS: usize = 256;
 
-/// The most layouts that a server has places for, and whose marks are kept where those above [`MAX_OTHERS`] are in use: without
+/// The most layouts that a server has places for, and whose marks are kept where those above `MAX_OTHERS` are in use: without
 /// them the floor would be ahead of the clock.
 pub const MAX_PLACES: i32 = 4_096;
 

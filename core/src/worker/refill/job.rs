@@ -105,6 +105,11 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.answer(Answer::Supplied);
     }
 
+    /// Returns the number of registries that have no ids of it.
+    pub fn denials(&self) -> usize {
+        self.denials.get()
+    }
+
     /// Takes an answer that there are no ids; tells the callers when it is the last one of so many registries.
     pub fn deny(&self, denial: &Outcome, registries: usize) {
         self.denials.set(self.denials.get() + 1);

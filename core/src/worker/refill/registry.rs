@@ -76,7 +76,8 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
         registry: &mut R,
         jobs: &[&'j Job<'h, H::Slot>],
     ) -> Jobs<'j, 'h, H> {
-        let were_locked: Jobs<'j, 'h, H> = jobs.iter().copied().filter(|job| job.was_locked()).collect();
+        let were_locked: Vec<(&'j Job<'h, H::Slot>, usize)> =
+            jobs.iter().filter(|job| job.was_locked()).map(|job| (*job, job.denials())).collect();
         let waits = registry.waits(were_locked.len(), jobs.len());
         // One that cannot be served must not take the others with it: not twice.
         let (failed, sound): (Jobs<'j, 'h, H>, Jobs<'j, 'h, H>) =
@@ -92,16 +93,20 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
         left
     }
 
-    /// One of these that are locked still, if any: another one each time.
-    fn turn_of<'j>(&self, were_locked: &[&'j Job<'h, H::Slot>]) -> Option<&'j Job<'h, H::Slot>> {
+    /// One of these that are locked still, if any: another one each time. Those with another number of denials than before have been
+    /// denied here, and are not locked.
+    fn turn_of<'j>(&self, were_locked: &[(&'j Job<'h, H::Slot>, usize)]) -> Option<&'j Job<'h, H::Slot>> {
+        let is_locked = |job: &Job<'_, H::Slot>, before| {
+            job.was_locked() && !job.is_answered() && job.denials() == before
+        };
         let locked: Jobs<'j, 'h, H> =
-            were_locked.iter().copied().filter(|job| job.was_locked() && !job.is_answered()).collect();
+            were_locked.iter().filter(|(job, before)| is_locked(job, *before)).map(|(job, _)| *job).collect();
         let turn = self.turn.replace(self.turn.get().wrapping_add(1));
         locked.get(turn.checked_rem(locked.len())?).copied()
     }
 
-    /// Sends one request after the other until the registry can serve none. Returns the jobs without an answer, and whether
-    /// it serves others.
+    /// Sends one request after the other until the registry can serve none, or the worker is to leave: the first one is sent in any
+    /// case. Returns the jobs without an answer, and whether the registry serves others.
     fn ask_each<'a, 'j: 'a, R: TagRegistry<H::Slot>>(
         &self,
         registry: &mut R,
@@ -112,7 +117,8 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
         H::Slot: 'a,
     {
         let (mut left, mut serves) = (Vec::new(), true);
-        for request in requests {
+        for (index, request) in requests.enumerate() {
+            serves = serves && (index == 0 || !self.host.is_overdue());
             if serves {
                 let (unanswered, goes_on) = self.ask(registry, request, LockWait::Skip);
                 left.extend(unanswered);
@@ -130,9 +136,6 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
         jobs: &[&'j Job<'h, H::Slot>],
         wait: LockWait,
     ) -> (Jobs<'j, 'h, H>, bool) {
-        if self.host.is_overdue() {
-            return (jobs.to_vec(), false);
-        }
         let started = self.host.uptime();
         let mut serves = true;
         match registry.reserve(jobs, wait) {
@@ -143,7 +146,12 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
                 }
             }
             // The reserved ids are a gap.
-            Ok(_) => serves = false,
+            Ok(outcomes) => {
+                let reserved = |outcome: &Option<Outcome>| matches!(outcome, Some(Outcome::Reserved(_)));
+                let lost = jobs.iter().zip(&outcomes).filter(|(_, outcome)| reserved(outcome));
+                lost.for_each(|(job, _)| job.note_locked());
+                serves = false;
+            }
             // One that cannot be served must not take the others with it.
             Err(failure) if failure.is_of_tag() && jobs.len() > 1 => {
                 return self.ask_each(registry, jobs.chunks(1));

@@ -81,7 +81,10 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> TagRegistry<H::Slot> for Rem
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError> {
         // Ids that could not be noted are lost, so that none are asked for again at once.
-        if self.remote.lost.is_some_and(|lost| self.uptime().saturating_sub(lost) < BACKOFF.first) {
+        let is_overdue = self.refill.host.is_overdue();
+        if is_overdue
+            || self.remote.lost.is_some_and(|lost| self.uptime().saturating_sub(lost) < BACKOFF.first)
+        {
             return Err(RefillError::Paused);
         }
         let reserved = self.reserve_and_note(jobs);

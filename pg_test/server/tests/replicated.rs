@@ -172,7 +172,7 @@ fn sequences_that_arrive_move_no_bound_one() -> Result<()> {
         assert!(subscriber.one::<i64>("select nextval('theirs')").is_err(), "a number of the publisher's");
     }
     let next: i64 = subscriber.one("select nextval('ours')")?;
-    assert_eq!(next, first + 1);
+    assert!(next > first, "{next} after {first}");
     Ok(())
 }
 

@@ -142,6 +142,8 @@ fn gone_under_load(cluster: &mut Cluster, how: impl Fn(&mut Cluster) -> Result<(
     cluster.create("t", "step => 10, max_step => 1000")?;
     let of_tag = cluster.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     let snowflakes = cluster.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
+    // A node that has no worker id yet needs the registry for its first id.
+    Load::all_go_on(&snowflakes)?;
     for round in 0..if full() { 40 } else { 3 } {
         Load::all_go_on(&of_tag)?;
         sleep(Duration::from_millis(round * 37 % 150));

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # test-versions.sh [--smoke] [MAJOR...]: the suites on each major version of PostgreSQL, all six where none is named. A server is
 # built for each (build-server.sh), or named in PG_CONFIGS='/path/to/bin/pg_config ...'. What came of it goes into the table of
-# docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, on the
-# first of these versions whose server can be had, with a build that is quick to make, and no table.
-# It leaves the packages below target/ as they are.
+# docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, on the first of these versions whose server can be
+# had, with a build that is quick to make, and no table. It leaves the packages below target/ as they are.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -30,7 +30,7 @@ pub enum Kind {
     Locked,
     /// Something has to be set up or decided before there can be ids.
     NotReady,
-    /// A stored state or row can't be trusted.
+    /// A stored state or row cannot be trusted.
     Damaged,
     /// A file cannot be written because the disk is full.
     DiskFull,

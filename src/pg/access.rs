@@ -33,7 +33,7 @@ pub fn watch(watch: AccessWatch) {
 }
 
 /// Has no guard around it, and no destructor in it: an error of the hook before passes through it whole, as through a
-/// function in C. A guard would make an error report of its own of it, in which fields are missing.
+/// function in C.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,

@@ -118,7 +118,7 @@ pub fn is_redirecting() -> bool {
 }
 
 /// Has no guard around it, and no destructor in it: an error of a planner, or of a function that it calls, passes through it
-/// whole, as through a function in C. A guard would make an error report of its own of it, in which fields are missing.
+/// whole, as through a function in C.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,

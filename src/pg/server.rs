@@ -66,10 +66,10 @@ pub fn is_writable() -> bool {
 #[inline]
 pub fn process_number() -> usize {
     // SAFETY: set once at the start of every process that runs SQL.
-    #[cfg(any(feature = "pg17", feature = "pg18", feature = "pg19"))]
+    #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
     let number = unsafe { pg_sys::MyProcNumber };
     // SAFETY: MyProc points to this process's own entry from its start to its end.
-    #[cfg(not(any(feature = "pg17", feature = "pg18", feature = "pg19")))]
+    #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
     let number = unsafe { (*pg_sys::MyProc).pgprocno };
     usize::try_from(number).unwrap_or(0)
 }

@@ -80,9 +80,9 @@ pub fn stay_in_one_process() {
 pub fn number() -> u32 {
     // SAFETY: MyProc points to this process's own entry from its start to its end, which nobody else writes to here.
     unsafe {
-        #[cfg(any(feature = "pg17", feature = "pg18", feature = "pg19"))]
+        #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
         let number = (*pg_sys::MyProc).vxid.lxid;
-        #[cfg(not(any(feature = "pg17", feature = "pg18", feature = "pg19")))]
+        #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
         let number = (*pg_sys::MyProc).lxid;
         number
     }

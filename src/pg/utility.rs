@@ -47,7 +47,7 @@ static AFTER_ERRORS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-// The raw symbol: pg_sys's makes an error report of its own of each error, without the constraint's name, the position and more.
+// The raw symbol: pg_sys's has a guard around it, which this hook does without.
 unsafe extern "C-unwind" {
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,

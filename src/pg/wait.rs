@@ -31,7 +31,7 @@ pub enum Event {
 
 impl Event {
     /// The number by which the server knows it.
-    #[cfg(any(feature = "pg17", feature = "pg18", feature = "pg19"))]
+    #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
     pub fn number(self) -> u32 {
         use std::sync::atomic::{AtomicU32, Ordering};
         const EVENTS: usize = Event::Registry as usize + 1;
@@ -55,7 +55,7 @@ impl Event {
     }
 
     /// The number by which the server knows it: one for all extensions.
-    #[cfg(not(any(feature = "pg17", feature = "pg18", feature = "pg19")))]
+    #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
     #[allow(clippy::unused_self, reason = "other versions use it")]
     pub const fn number(self) -> u32 {
         pg_sys::PG_WAIT_EXTENSION

@@ -80,9 +80,9 @@ pub fn die_when_terminated() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     // SAFETY: the server's own handler.
     unsafe {
-        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
+        #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::pqsignal(pg_sys::SIGTERM.cast_signed(), Some(die));
-        #[cfg(any(feature = "pg18", feature = "pg19"))]
+        #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17")))]
         pg_sys::pqsignal_be(pg_sys::SIGTERM.cast_signed(), Some(die));
     }
 }
@@ -216,7 +216,7 @@ pub fn sleep(event: Event, limit: Duration) -> Sleep {
 pub fn end() -> ! {
     // SAFETY: between two pieces of work.
     unsafe { pg_sys::proc_exit(1) };
-    #[cfg(any(feature = "pg18", feature = "pg19"))]
+    #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17")))]
     unreachable!("the process has ended")
 }
 

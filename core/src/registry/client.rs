@@ -98,9 +98,9 @@ impl<N: Network> RegistryLink for RegistryClient<N> {
 }
 
 /// One of the registries, whose responses are waited for so long.
-pub struct RemoteRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Site, pub Duration);
+pub struct ConnectedRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Site, pub Duration);
 
-impl<N: Network> Registry for RemoteRegistry<'_, N> {
+impl<N: Network> Registry for ConnectedRegistry<'_, N> {
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         RegistryLink::ask(self.0, self.1, ask, self.2)
     }

@@ -30,7 +30,7 @@ impl Backoff {
     }
 }
 
-/// The schedule by which those in trouble are tried again, though nobody asks.
+/// The schedule of new attempts for tags in trouble, without a call that asks for them.
 #[derive(Debug)]
 pub struct Retries<W> {
     backoff: Backoff,

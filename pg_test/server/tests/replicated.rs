@@ -42,12 +42,21 @@ fn replicating() -> Result<(Server, Client, Client)> {
 }
 
 fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
+    subscribe_to(server, subscriber, "everything", "s")
+}
+
+/// Subscribes to a publication by a slot that is there, under the publication's name.
+fn subscribe_to(server: &Server, subscriber: &mut Client, publication: &str, slot: &str) -> Result<()> {
     subscriber.run(&format!(
-        "create subscription theirs connection 'host={} port={} user=postgres dbname=publisher'
-             publication everything with (create_slot = false, slot_name = 's')",
+        "create subscription {publication} connection 'host={} port={} user=postgres dbname=publisher'
+             publication {publication} with (create_slot = false, slot_name = '{slot}')",
         server.socket_folder().display(),
         server.port()
     ))?;
+    all_copied(subscriber)
+}
+
+fn all_copied(subscriber: &mut Client) -> Result<()> {
     wait::until_true("the initial copies", || {
         let left = "select count(*) from pg_subscription_rel where srsubstate <> 'r'";
         Ok(subscriber.one::<i64>(left)? == 0)
@@ -150,20 +159,12 @@ fn sequences_that_arrive_move_no_bound_one() -> Result<()> {
     subscriber.run("select snowflake_ids.bind_sequence('ours')")?;
     let first: i64 = subscriber.one("select nextval('ours')")?;
     publisher.run("select pg_create_logical_replication_slot('q', 'pgoutput')")?;
-    subscriber.run(&format!(
-        "create subscription sequences connection 'host={} port={} user=postgres dbname=publisher'
-             publication sequences with (create_slot = false, slot_name = 'q')",
-        server.socket_folder().display(),
-        server.port()
-    ))?;
+    subscribe_to(&server, &mut subscriber, "sequences", "q")?;
     for again in [false, true] {
         if again {
             subscriber.run("alter subscription sequences refresh sequences")?;
+            all_copied(&mut subscriber)?;
         }
-        wait::until_true("the sequences", || {
-            let left = "select count(*) from pg_subscription_rel where srsubstate <> 'r'";
-            Ok(subscriber.one::<i64>(left)? == 0)
-        })?;
         let at_end = "select is_called and last_value = 9223372036854775807 from ours";
         assert!(
             subscriber.one::<bool>(at_end)?,

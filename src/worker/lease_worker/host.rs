@@ -14,7 +14,7 @@ use crate::store::{citus, registry as store, worker as worker_rows};
 use crate::worker::log;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
-use snowflake_ids_core::registry::client::RemoteRegistry;
+use snowflake_ids_core::registry::client::ConnectedRegistry;
 use snowflake_ids_core::registry::error::RegistryError;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::lease::Lease;
@@ -95,7 +95,7 @@ impl LeaseHost for LeaseServer {
 
     fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Registry + 'a> {
         match site {
-            Some(site) => Box::new(RemoteRegistry(&mut self.caller, site, settings::registry_timeout())),
+            Some(site) => Box::new(ConnectedRegistry(&mut self.caller, site, settings::registry_timeout())),
             None => Box::new(OwnRegistry(now)),
         }
     }

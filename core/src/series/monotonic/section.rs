@@ -25,7 +25,7 @@ struct Front {
     increment: AtomicU64,
     /// The highest offset of the present range above the lowest: seen together.
     bounds: AtomicU64,
-    /// Not 0 if a number was taken since somebody asked.
+    /// Not 0 if a number was taken since the last look.
     used: AtomicU64,
     /// Not 0 if there may be entries of this place's.
     littered: AtomicU64,
@@ -151,7 +151,7 @@ impl Section {
         self.front.owner.store(0, Ordering::Release);
     }
 
-    /// The rest of its range is given to nobody; its keys go on in the next one.
+    /// Discards the rest of the range: keys go on in the next one.
     pub fn close(&self) {
         let high = self.bounds().high();
         match high.checked_add(1) {
@@ -160,7 +160,7 @@ impl Section {
         }
     }
 
-    /// Opens it for a new owner with its first range. False, and nothing is done, unless it is nobody's and swept.
+    /// Opens a section that has no owner and is swept, for a new owner with its first range; returns false for any other, and does nothing.
     pub fn open(&self, owner: u64, range: &Range) -> bool {
         let Range { first, count, increment } = *range;
         if self.owner() != 0 || self.is_littered() || owner == 0 || count == 0 || increment < 1 {

@@ -2,7 +2,7 @@
 
 use super::host::{CarryOvers, Database, RefillHost, Tables};
 use super::job::Job;
-use super::registry::{Refill, RefillError, TagRegistry};
+use super::registry::{Refill, RefillError, RefillRegistry};
 use crate::guard::{Guard, holds};
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
@@ -50,7 +50,7 @@ impl<H: RefillHost, C: CarryOvers> LocalRegistry<'_, '_, H, C> {
     }
 }
 
-impl<H: RefillHost, C: CarryOvers> TagRegistry<H::Slot> for LocalRegistry<'_, '_, H, C> {
+impl<H: RefillHost, C: CarryOvers> RefillRegistry<H::Slot> for LocalRegistry<'_, '_, H, C> {
     const MOST: usize = usize::MAX;
 
     fn count(&self) -> usize {

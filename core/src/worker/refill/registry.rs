@@ -39,8 +39,8 @@ impl RefillError {
     }
 }
 
-/// A registry of tags.
-pub trait TagRegistry<S> {
+/// A registry, as a refill reserves from it.
+pub trait RefillRegistry<S> {
     /// The most tags of a request.
     const MOST: usize;
 
@@ -71,7 +71,7 @@ pub type Jobs<'j, 'h, H> = Vec<&'j Job<'h, <H as RefillHost>::Slot>>;
 impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
     /// Serves jobs from one registry, which waits for no row that is locked: but for one that was locked the last time, too, in a
     /// request of its own. Another one is waited for in each round, as all others wait meanwhile. Returns the jobs without an answer.
-    pub fn serve<'j, R: TagRegistry<H::Slot>>(
+    pub fn serve<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
         jobs: &[&'j Job<'h, H::Slot>],
@@ -107,7 +107,7 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
 
     /// Sends one request after the other until the registry can serve none, or the worker is to leave: the first one is sent in any
     /// case. Returns the jobs without an answer, and whether the registry serves others.
-    fn ask_each<'a, 'j: 'a, R: TagRegistry<H::Slot>>(
+    fn ask_each<'a, 'j: 'a, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
         requests: impl Iterator<Item = &'a [&'j Job<'h, H::Slot>]>,
@@ -130,7 +130,7 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
         (left, serves)
     }
 
-    fn ask<'j, R: TagRegistry<H::Slot>>(
+    fn ask<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
         jobs: &[&'j Job<'h, H::Slot>],
@@ -176,7 +176,7 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
     }
 
     /// Publishes what was reserved, and answers the callers.
-    fn take_up<R: TagRegistry<H::Slot>>(
+    fn take_up<R: RefillRegistry<H::Slot>>(
         &self,
         registry: &R,
         job: &Job<'h, H::Slot>,

@@ -5,7 +5,7 @@
 
 use super::host::{CarryOvers, RefillHost, Tables};
 use super::job::Job;
-use super::registry::{Refill, RefillError, TagRegistry};
+use super::registry::{Refill, RefillError, RefillRegistry};
 use crate::clock::UnixMicros;
 use crate::error::ended;
 use crate::guard::{Guard, holds};
@@ -62,7 +62,9 @@ pub struct RemoteRegistry<'w, 'h, H, L, C> {
     pub sites: usize,
 }
 
-impl<H: RefillHost, L: RegistryLink, C: CarryOvers> TagRegistry<H::Slot> for RemoteRegistry<'_, '_, H, L, C> {
+impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RefillRegistry<H::Slot>
+    for RemoteRegistry<'_, '_, H, L, C>
+{
     const MOST: usize = MAX_WANTS;
 
     fn count(&self) -> usize {

@@ -91,7 +91,10 @@ impl Cluster {
         // Else nodes would look for what is not there any more.
         self.nodes.iter().try_for_each(Server::renew)?;
         self.registry.renew()?;
-        self.introduce()
+        self.introduce()?;
+        // Else a server shows its lease of the former registry, and the new one waits for leases that others may have.
+        let mut all = self.nodes.iter().chain([&self.registry]);
+        all.try_for_each(|server| server.connect("postgres")?.run("select snowflake_ids.state_reset()"))
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.

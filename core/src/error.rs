@@ -2,6 +2,7 @@
 //!
 //! The core knows no SQLSTATE; it sorts its errors into a few [`Kind`]s, which the shell maps one to one.
 
+pub use snowflake_ids_explain::Explain;
 use std::fmt::Display;
 use std::io::ErrorKind;
 
@@ -62,7 +63,8 @@ impl Kind {
     }
 }
 
-/// An error with Postgres's three parts: the message is its [`Display`], the rest is here.
+/// An error with Postgres's three parts: the message is its [`Display`], the rest is here. The derive of the same name
+/// writes it from attributes.
 pub trait Explain: Display {
     /// The kind of the error.
     fn kind(&self) -> Kind;
@@ -82,40 +84,16 @@ pub trait Explain: Display {
 
 /// The reasons that keep this server from generating any id; with the name of the function that was called.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, thiserror::Error, Explain)]
 pub enum NotReadyError {
     #[error("snowflake_ids must be loaded via shared_preload_libraries")]
+    #[explain(NotReady, detail = "{0}() needs shared memory, which is set up at server start.")]
+    #[explain(hint = "Add snowflake_ids to shared_preload_libraries and restart the server.")]
     NotPreloaded(&'static str),
     #[error("cannot execute {0}() during recovery")]
+    #[explain(ReadOnly, detail = "Ids are generated on the primary only; they can be decoded here.")]
+    #[explain(hint = "Connect to the primary.")]
     InRecovery(&'static str),
-}
-
-impl Explain for NotReadyError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NotPreloaded(_) => Kind::NotReady,
-            Self::InRecovery(_) => Kind::ReadOnly,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::NotPreloaded(function) => {
-                format!("{function}() needs shared memory, which is set up at server start.")
-            }
-            Self::InRecovery(_) => {
-                "Ids are generated on the primary only; they can be decoded here.".to_owned()
-            }
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotPreloaded(_) => "Add snowflake_ids to shared_preload_libraries and restart the server.",
-            Self::InRecovery(_) => "Connect to the primary.",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// A text as a whole sentence.
@@ -143,8 +121,9 @@ pub fn excerpt(text: &str) -> String {
 pub const MAX_TEXT_BYTES: usize = 1_024;
 
 /// A text that is longer than any that could be right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("{name} is too long")]
+#[explain(BadArgument, detail = "It has {bytes} bytes; {limit} are the most that it may have.")]
 pub struct TooLong {
     /// The subject of the text, for the message.
     pub name: &'static str,
@@ -157,14 +136,4 @@ pub struct TooLong {
 /// Returns whether a text of this name may be so long. It is asked before the text is read: what is longer is never copied.
 pub fn check_length(name: &'static str, bytes: usize, limit: usize) -> Result<(), TooLong> {
     if bytes > limit { Err(TooLong { name, bytes, limit }) } else { Ok(()) }
-}
-
-impl Explain for TooLong {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(format!("It has {} bytes; {} are the most that it may have.", self.bytes, self.limit))
-    }
 }

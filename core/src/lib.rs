@@ -21,6 +21,9 @@
 
 #![forbid(unsafe_code)]
 
+// `derive(Explain)` names this crate by its name, here too.
+extern crate self as snowflake_ids_core;
+
 pub mod clock;
 pub mod error;
 pub mod generator;

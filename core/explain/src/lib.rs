@@ -1,0 +1,399 @@
+//! `#[derive(Explain)]` writes `snowflake_ids_core::Explain` for an error, from attributes that stand beside `thiserror`'s message:
+//!
+//! ```ignore
+//! #[derive(Debug, thiserror::Error, Explain)]
+//! pub enum NotReadyError {
+//!     #[error("snowflake_ids must be loaded via shared_preload_libraries")]
+//!     #[explain(NotReady, detail = "{0}() needs shared memory, which is set up at server start.")]
+//!     #[explain(hint = "Add snowflake_ids to shared_preload_libraries and restart the server.")]
+//!     NotPreloaded(&'static str),
+//! }
+//! ```
+//!
+//! | in `#[explain(...)]` | meaning |
+//! | --- | --- |
+//! | `NotReady` | the kind, a variant of `Kind`; it comes first |
+//! | `transparent`, `transparent = field` | all parts are those of the only field, or of this one; it comes first, too |
+//! | `detail = "...", arguments` | DETAIL, by a format as `thiserror` has them: `{0}`, `{name}`, or `{}` for an argument |
+//! | `hint = "...", arguments` | HINT, likewise |
+//! | `kind_with = expression` | the kind, computed |
+//! | `detail_with = expression` | DETAIL, computed: a `String` or an `Option<String>` |
+//! | `hint_with = expression` | HINT, likewise |
+//! | `for_others = expression` | what `Explain::for_others` returns |
+//!
+//! Expressions name fields as `name` or `.name`, those of a tuple as `.0`; all are references. Parts that are written beside
+//! `transparent` replace those of the field. Parts may stand in one attribute or in several. Those of an enum's own attribute are
+//! the parts of all variants that do not write them.
+//!
+//! Wrong attributes do not compile. A variant needs a kind:
+//!
+//! ```compile_fail
+//! # use snowflake_ids_explain::Explain;
+//! #[derive(Explain)]
+//! enum Error {
+//!     #[explain(hint = "Try again.")]
+//!     Busy,
+//! }
+//! ```
+//!
+//! DETAIL and HINT are formats:
+//!
+//! ```compile_fail
+//! # use snowflake_ids_explain::Explain;
+//! #[derive(Explain)]
+//! #[explain(NotReady, hint = 1)]
+//! struct Busy;
+//! ```
+//!
+//! A part is one of those above:
+//!
+//! ```compile_fail
+//! # use snowflake_ids_explain::Explain;
+//! #[derive(Explain)]
+//! #[explain(NotReady, details = "All are taken.")]
+//! struct Busy;
+//! ```
+
+use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::parse::{ParseStream, Parser};
+use syn::spanned::Spanned;
+use syn::{Attribute, Data, DeriveInput, Error, Fields, LitStr, Member, Result, Token};
+
+/// Writes `Explain` for an enum or a struct.
+#[proc_macro_derive(Explain, attributes(explain))]
+pub fn explain(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let implementation = syn::parse(input).and_then(|input| implementation(&input));
+    implementation.unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+fn implementation(input: &DeriveInput) -> Result<TokenStream> {
+    let of_all = Parts::of(&input.attrs)?;
+    let mut arms = Arms::default();
+    match &input.data {
+        Data::Struct(of) => arms.add(&quote!(Self), &of.fields, of_all, &input.ident)?,
+        Data::Enum(of) => {
+            for variant in &of.variants {
+                let (name, parts) = (&variant.ident, Parts::of(&variant.attrs)?.or(&of_all));
+                arms.add(&quote!(Self::#name), &variant.fields, parts, name)?;
+            }
+        }
+        Data::Union(_) => return Err(Error::new(input.span(), "a union is no error")),
+    }
+    let (name, (generics, arguments, bounds)) = (&input.ident, input.generics.split_for_impl());
+    let Arms { kinds, details, hints, for_others } = arms;
+    let text = quote!(::core::option::Option<::std::string::String>);
+    let others = quote!(::core::option::Option<(::std::string::String, ::std::string::String)>);
+    let detail = method("detail", &text, &details);
+    let hint = method("hint", &text, &hints);
+    let for_others = method("for_others", &others, &for_others);
+    Ok(quote! {
+        #[automatically_derived]
+        #[allow(unused_imports, unused_variables, clippy::all, clippy::pedantic)]
+        impl #generics ::snowflake_ids_core::Explain for #name #arguments #bounds {
+            #[cold]
+            fn kind(&self) -> ::snowflake_ids_core::Kind {
+                use ::snowflake_ids_core::{Explain as _, Kind};
+                match self { #(#kinds)* }
+            }
+            #detail
+            #hint
+            #for_others
+        }
+    })
+}
+
+/// A method with an arm for each variant that has the part; none where no variant has it.
+fn method(name: &str, output: &TokenStream, arms: &[TokenStream]) -> Option<TokenStream> {
+    let name = format_ident!("{name}");
+    (!arms.is_empty()).then(|| {
+        quote! {
+            #[cold]
+            fn #name(&self) -> #output {
+                use ::snowflake_ids_core::Explain as _;
+                #[allow(unreachable_patterns)]
+                match self { #(#arms)* _ => ::core::option::Option::None }
+            }
+        }
+    })
+}
+
+/// The arms of each method's `match self`.
+#[derive(Default)]
+struct Arms {
+    kinds: Vec<TokenStream>,
+    details: Vec<TokenStream>,
+    hints: Vec<TokenStream>,
+    for_others: Vec<TokenStream>,
+}
+
+impl Arms {
+    fn add(&mut self, path: &TokenStream, fields: &Fields, parts: Parts, name: &Ident) -> Result<()> {
+        let names: Vec<_> = fields.members().map(|member| bound(&member)).collect();
+        let pattern = match fields {
+            Fields::Named(_) => quote!(#path { #(#names),* }),
+            Fields::Unnamed(_) => quote!(#path(#(#names),*)),
+            Fields::Unit => path.clone(),
+        };
+        let error = match (parts.transparent, names.as_slice()) {
+            (None, _) => None,
+            (Some(Some(field)), _) => Some(bound(&field)),
+            (Some(None), [only]) => Some(only.clone()),
+            (Some(None), _) => {
+                let message =
+                    "`transparent` needs one field, or the one that is meant: `transparent = field`";
+                return Err(Error::new(name.span(), message));
+            }
+        };
+        let of_error =
+            |method: &str| error.as_ref().zip(Some(format_ident!("{method}"))).map(|(e, m)| quote!(#e.#m()));
+        let Some(kind) = parts.kind.or_else(|| of_error("kind")) else {
+            return Err(Error::new(name.span(), format!("`{name}` has no kind")));
+        };
+        self.kinds.push(quote!(#pattern => #kind,));
+        for (arms, part, method) in [
+            (&mut self.details, parts.detail, "detail"),
+            (&mut self.hints, parts.hint, "hint"),
+            (&mut self.for_others, parts.for_others, "for_others"),
+        ] {
+            arms.extend(part.or_else(|| of_error(method)).map(|part| quote!(#pattern => #part,)));
+        }
+        Ok(())
+    }
+}
+
+/// The variable that a field is bound to.
+fn bound(field: &Member) -> Ident {
+    match field {
+        Member::Named(name) => name.clone(),
+        Member::Unnamed(index) => format_ident!("_{}", index.index, span = index.span),
+    }
+}
+
+/// The parts of one attribute, as expressions.
+#[derive(Default)]
+struct Parts {
+    /// The field that has the parts which are not here; None for the only one.
+    transparent: Option<Option<Member>>,
+    kind: Option<TokenStream>,
+    detail: Option<TokenStream>,
+    hint: Option<TokenStream>,
+    for_others: Option<TokenStream>,
+}
+
+impl Parts {
+    fn of(attributes: &[Attribute]) -> Result<Self> {
+        let mut parts = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("explain")) {
+            attribute.parse_args_with(|input: ParseStream| parts.read(input))?;
+        }
+        Ok(parts)
+    }
+
+    /// Those of the type where there are none of the variant's own.
+    fn or(self, of_all: &Self) -> Self {
+        if self.transparent.is_some() {
+            return self;
+        }
+        Self {
+            transparent: None,
+            kind: self.kind.or_else(|| of_all.kind.clone()),
+            detail: self.detail.or_else(|| of_all.detail.clone()),
+            hint: self.hint.or_else(|| of_all.hint.clone()),
+            for_others: self.for_others.or_else(|| of_all.for_others.clone()),
+        }
+    }
+
+    fn read(&mut self, input: ParseStream) -> Result<()> {
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            let has_value = input.parse::<Option<Token![=]>>()?.is_some();
+            if name == "transparent" {
+                self.transparent = Some(has_value.then(|| input.parse()).transpose()?);
+            } else if has_value {
+                let value = value(input)?;
+                let computed = |value| quote!(::core::convert::Into::into(#value));
+                let (part, value) = match name.to_string().as_str() {
+                    "detail" => (&mut self.detail, format(value)?),
+                    "hint" => (&mut self.hint, format(value)?),
+                    "kind_with" => (&mut self.kind, with_fields(value)),
+                    "detail_with" => (&mut self.detail, computed(with_fields(value))),
+                    "hint_with" => (&mut self.hint, computed(with_fields(value))),
+                    "for_others" => (&mut self.for_others, with_fields(value)),
+                    _ => return Err(Error::new(name.span(), format!("there is no part `{name}`"))),
+                };
+                if part.replace(value).is_some() {
+                    return Err(Error::new(name.span(), format!("`{name}` is there twice")));
+                }
+            } else if self.kind.replace(quote!(::snowflake_ids_core::Kind::#name)).is_some() {
+                return Err(Error::new(name.span(), "there are two kinds"));
+            }
+            input.parse::<Option<Token![,]>>()?;
+        }
+        Ok(())
+    }
+}
+
+/// The tokens up to the name of the next part, or to the end.
+fn value(input: ParseStream) -> Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    let is_next = |input: ParseStream| {
+        input.peek(Token![,]) && input.peek2(syn::Ident) && input.peek3(Token![=]) && !input.peek3(Token![==])
+    };
+    while !input.is_empty() && !is_next(input) {
+        tokens.extend([input.parse::<TokenTree>()?]);
+    }
+    Ok(tokens)
+}
+
+/// The text of a format and its arguments.
+fn format(value: TokenStream) -> Result<TokenStream> {
+    let parser = |input: ParseStream| Ok((input.parse::<LitStr>()?, input.parse::<TokenStream>()?));
+    let (text, arguments) = parser.parse2(value)?;
+    let format = LitStr::new(&numbered(&text.value()), text.span());
+    let arguments = with_fields(arguments);
+    Ok(quote!(::core::option::Option::Some(::std::format!(#format #arguments))))
+}
+
+/// A format with `{_0}` for `{0}`.
+fn numbered(format: &str) -> String {
+    let mut text = String::new();
+    let mut letters = format.chars().peekable();
+    while let Some(letter) = letters.next() {
+        text.push(letter);
+        if letter != '{' {
+            continue;
+        }
+        match letters.peek() {
+            Some('{') => text.extend(letters.next()),
+            Some('0'..='9') => text.push('_'),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Tokens with `name` for `.name` and `_0` for `.0` where an expression begins.
+fn with_fields(tokens: TokenStream) -> TokenStream {
+    let mut found = TokenStream::new();
+    let mut begins = true;
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let is_dot = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '.');
+        match (&token, tokens.peek()) {
+            (_, Some(TokenTree::Ident(_))) if begins && is_dot => {}
+            (_, Some(TokenTree::Literal(literal))) if begins && is_dot => {
+                found.extend(field(literal));
+                tokens.next();
+            }
+            (TokenTree::Group(group), _) => {
+                let mut inner = Group::new(group.delimiter(), with_fields(group.stream()));
+                inner.set_span(group.span());
+                inner.to_tokens(&mut found);
+            }
+            _ => token.to_tokens(&mut found),
+        }
+        begins = match &token {
+            TokenTree::Punct(punct) => !is_dot && punct.as_char() != '?',
+            TokenTree::Ident(word) => {
+                ["if", "match", "in", "return", "else"].iter().any(|known| word == known)
+            }
+            TokenTree::Group(group) => group.delimiter() == Delimiter::None,
+            TokenTree::Literal(_) => false,
+        };
+    }
+    found
+}
+
+/// The variable of `.0`, and what is behind it: `.0.1` has one literal.
+fn field(literal: &Literal) -> TokenStream {
+    let text = literal.to_string();
+    let mut found = TokenStream::new();
+    for (place, index) in text.split('.').enumerate() {
+        if place == 0 {
+            format_ident!("_{index}", span = literal.span()).to_tokens(&mut found);
+        } else if let Ok(index) = index.parse() {
+            Punct::new('.', Spacing::Alone).to_tokens(&mut found);
+            Literal::usize_unsuffixed(index).to_tokens(&mut found);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn refusal(input: &DeriveInput) -> String {
+        implementation(input).map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn attributes_that_are_wrong_are_refused() {
+        let cases: [(DeriveInput, &str); 8] = [
+            (
+                parse_quote!(
+                    enum E {
+                        A,
+                    }
+                ),
+                "`A` has no kind",
+            ),
+            (
+                parse_quote!(
+                    #[explain(hint = "Wait.")]
+                    struct E;
+                ),
+                "`E` has no kind",
+            ),
+            (
+                parse_quote!(
+                    #[explain(Io, details = "x")]
+                    struct E;
+                ),
+                "there is no part `details`",
+            ),
+            (
+                parse_quote!(
+                    #[explain(Io, hint = "x", hint_with = None)]
+                    struct E;
+                ),
+                "`hint_with` is there twice",
+            ),
+            (
+                parse_quote!(
+                    #[explain(Io, Locked)]
+                    struct E;
+                ),
+                "there are two kinds",
+            ),
+            (
+                parse_quote!(
+                    #[explain(Io, hint = 1)]
+                    struct E;
+                ),
+                "expected string literal",
+            ),
+            (
+                parse_quote!(
+                    #[explain(transparent)]
+                    struct E(A, B);
+                ),
+                "`transparent` needs one field, or the one that is meant: `transparent = field`",
+            ),
+            (parse_quote!(#[explain(Io)] union E { a: u8 }), "a union is no error"),
+        ];
+        for (input, expected) in cases {
+            assert_eq!(refusal(&input), expected);
+        }
+    }
+
+    #[test]
+    fn fields_are_variables() {
+        let tokens = quote!(human(*.limit), .0.len(), if .1 { a.0 } else { .0.1 });
+        let expected = quote!(human(*limit), _0.len(), if _1 { a.0 } else { _0.1 });
+        assert_eq!(with_fields(tokens).to_string(), expected.to_string());
+        assert_eq!(numbered("{0} {{0}} {name} {}"), "{_0} {{0}} {name} {}");
+    }
+}

@@ -48,4 +48,4 @@ pub use ids::id::{Decoded, IdError, Node};
 pub use ids::layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
 pub use ids::position::{Issued, NodeBits, Position, PositionRange, Tick};
 pub use ids::shard::{Shard, ShardError};
-pub use ids::uuid::{Filler, IdOrUuid, NeitherError, Uuid, UuidError};
+pub use ids::uuid::{Filler, IdOrUuid, Uuid, UuidError};

@@ -21,7 +21,7 @@
 //! | `hint_with = expression` | HINT, likewise |
 //! | `for_others = expression` | what `Explain::for_others` returns |
 //!
-//! Expressions name fields as `name` or `.name`, those of a tuple as `.0`; all are references. Parts that are written beside
+//! Expressions name fields as `name` or `.name`, those of a tuple as `.0`; all are references. `Kind` is in scope. Parts that are written beside
 //! `transparent` replace those of the field. Parts may stand in one attribute or in several. Those of an enum's own attribute are
 //! the parts of all variants that do not write them.
 //!

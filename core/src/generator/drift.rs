@@ -1,7 +1,7 @@
 //! Ids that would run too far ahead of the wall clock, and every other reason why there are none.
 
 use crate::clock::{UnixMicros, human};
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::generator::rules::ClockRollback;
 use crate::ids::layout::TickError;
 use std::time::Duration;
@@ -42,20 +42,44 @@ impl Drift {
 
 /// Reason why a generator gave nothing.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum GeneratorError {
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
         Cause::Start => "the time reserved earlier is not over yet",
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
+    #[explain(kind_with = match .0.cause {
+        Cause::StepBack => Kind::ClockBehind,
+        Cause::Start | Cause::Demand => Kind::WaitedTooLong,
+    })]
+    #[explain(detail = "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
+              human(.0.ahead), human(.0.max_drift))]
+    #[explain(hint = "{}", match .0.cause {
+        Cause::StepBack => {
+            "Check the server's clock: ids go on by themselves once it has caught up. If it was ahead by \
+             mistake and is right now, set snowflake_ids.clock_rollback to switch, or give the server \
+             another snowflake_ids.worker_id."
+        }
+        Cause::Start => "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift.",
+        Cause::Demand => {
+            "Raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift, or use a layout with more \
+             sequence bits."
+        }
+    })]
     Drift(Drift),
     /// Nothing is reserved to issue from, or no longer: the high-water mark has to be raised first.
     #[error("no ids are reserved")]
+    #[explain(NotReady, detail = "The high-water mark was raised again and again, and not far enough.")]
+    #[explain(hint = "Look at snowflake_ids.status and at the server's log.")]
     Unreserved,
     #[error("the clock is before the epoch of the layout")]
+    #[explain(ClockBehind, detail = "The clock shows {at}; the layout begins at {epoch}.")]
+    #[explain(hint = "Set the server's clock, or use a layout with an earlier epoch.")]
     BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
     #[error("the time of the layout is used up")]
+    #[explain(Exhausted, detail = "The layout ends at {last}.")]
+    #[explain(hint = "Use a layout with more ticks or a later epoch for new tables.")]
     Exhausted { last: UnixMicros },
 }
 
@@ -66,50 +90,5 @@ impl From<TickError> for GeneratorError {
             TickError::BeforeEpoch { at, epoch } => Self::BeforeEpoch { at, epoch },
             TickError::AfterLast { last, .. } => Self::Exhausted { last },
         }
-    }
-}
-
-impl Explain for GeneratorError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Drift(Drift { cause: Cause::Start | Cause::Demand, .. }) => Kind::WaitedTooLong,
-            Self::Drift(_) | Self::BeforeEpoch { .. } => Kind::ClockBehind,
-            Self::Unreserved => Kind::NotReady,
-            Self::Exhausted { .. } => Kind::Exhausted,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::Drift(Drift { ahead, max_drift, .. }) => format!(
-                "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
-                human(*ahead),
-                human(*max_drift)
-            ),
-            Self::BeforeEpoch { at, epoch } => format!("The clock shows {at}; the layout begins at {epoch}."),
-            Self::Exhausted { last } => format!("The layout ends at {last}."),
-            Self::Unreserved => "The high-water mark was raised again and again, and not far enough.".into(),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
-                "Check the server's clock: ids go on by themselves once it has caught up. If it was ahead by \
-                 mistake and is right now, set snowflake_ids.clock_rollback to switch, or give the server \
-                 another snowflake_ids.worker_id."
-            }
-            Self::Drift(Drift { cause: Cause::Start, .. }) => {
-                "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift."
-            }
-            Self::Drift(_) => {
-                "Raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift, or use a layout with more \
-                 sequence bits."
-            }
-            Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",
-            Self::Unreserved => "Look at snowflake_ids.status and at the server's log.",
-            Self::Exhausted { .. } => "Use a layout with more ticks or a later epoch for new tables.",
-        };
-        Some(hint.to_owned())
     }
 }

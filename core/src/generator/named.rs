@@ -3,7 +3,7 @@
 //! A name stands for a layout and for rules. What issues is the counter of the layout, which all named generators of that
 //! layout share. So a row may be changed, dropped and made again at any time: no id comes twice in a layout.
 
-use crate::error::{EXCERPT_CHARS, Explain, Kind, excerpt};
+use crate::error::{EXCERPT_CHARS, Explain, excerpt};
 use crate::generator::rules::{Rules, SequenceStart};
 use crate::ids::layout::{Layout, LayoutError, PRESETS};
 use crate::ids::shard::{MAX_MODULUS, Shard};
@@ -124,85 +124,72 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
 
 /// Reason why there is no named generator, or can be none of these terms.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(BadArgument)]
 pub enum NamedError {
     #[error("generator \"{name}\" does not exist")]
+    #[explain(Undefined, detail = "There is no row of this name in snowflake_ids.generator.")]
+    #[explain(hint_with = create(name))]
     Unknown { name: String },
     #[error("generator name must not be empty")]
+    #[explain(detail = "A name has 1 to {MAX_NAME_CHARS} characters.", hint = "{NAME_IT}")]
     NoName,
     #[error("generator name is too long")]
+    #[explain(
+        detail = "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes.",
+        hint = "{NAME_IT}"
+    )]
     LongName { bytes: usize },
     #[error("generator name has a control character in it")]
+    #[explain(detail = "It would break the lines that messages are written in.", hint = "{NAME_IT}")]
     ControlName,
     #[error("generator name \"{name}\" says a layout")]
+    #[explain(
+        detail = "Functions that take a layout or a generator would take it for layout \"{layout}\".",
+        hint = "Choose another name. That of a known system is for a generator of its layout."
+    )]
     Layoutlike { name: String, layout: Box<Layout> },
     #[error(transparent)]
+    #[explain(transparent)]
     Layout(#[from] LayoutError),
     #[error("modulus and remainder must be given together")]
+    #[explain(hint = "{GIVE_BOTH}", detail = "{}", if *has_modulus {
+        "There is a modulus, and no remainder."
+    } else {
+        "There is a remainder, and no modulus."
+    })]
     Half { has_modulus: bool },
     #[error("modulus {modulus} is out of range")]
+    #[explain(detail_with = up_to(*room, layout))]
+    #[explain(hint = "Take a smaller modulus, or a layout with a wider sequence.")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
     #[error("remainder {remainder} is out of range")]
+    #[explain(detail = "It must be 0 to {}: modulus {modulus} leaves no other.", modulus - 1)]
+    #[explain(hint = "{GIVE_BOTH}")]
     Remainder { remainder: i32, modulus: i64 },
     #[error("unrecognized value for sequence_start: \"{text}\"")]
+    #[explain(detail = "It says where the sequence of a fresh tick starts.")]
+    #[explain(hint = "Known values are zero, random and rotate.")]
     Start { text: String },
     #[error("cache {cache} is out of range")]
+    #[explain(detail = "It must be 1 to {MAX_CACHE}.")]
     Cache { cache: i32 },
 }
 
-impl Explain for NamedError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Unknown { .. } => Kind::Undefined,
-            _ => Kind::BadArgument,
-        }
-    }
+const NAME_IT: &str = "Name the generator after what its ids are for, for example \"web\".";
+const GIVE_BOTH: &str = "Give both, as FOR VALUES WITH (modulus, remainder) of a hash partition has them.";
 
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::Unknown { .. } => "There is no row of this name in snowflake_ids.generator.".into(),
-            Self::NoName => format!("A name has 1 to {MAX_NAME_CHARS} characters."),
-            Self::LongName { bytes } => format!(
-                "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes."
-            ),
-            Self::ControlName => "It would break the lines that messages are written in.".into(),
-            Self::Layoutlike { layout, .. } => {
-                format!("Functions that take a layout or a generator would take it for layout \"{layout}\".")
-            }
-            Self::Layout(error) => return error.detail(),
-            Self::Half { has_modulus: true } => "There is a modulus, and no remainder.".into(),
-            Self::Half { has_modulus: false } => "There is a remainder, and no modulus.".into(),
-            Self::Modulus { room: MAX_MODULUS, .. } => format!("It must be 1 to {MAX_MODULUS}."),
-            Self::Modulus { room, layout, .. } => {
-                format!("It must be 1 to {room}: so many ids has a tick of layout \"{layout}\".")
-            }
-            Self::Remainder { modulus, .. } => {
-                format!("It must be 0 to {}: modulus {modulus} leaves no other.", modulus - 1)
-            }
-            Self::Start { .. } => "It says where the sequence of a fresh tick starts.".into(),
-            Self::Cache { .. } => format!("It must be 1 to {MAX_CACHE}."),
-        })
+fn create(name: &str) -> String {
+    if name.len() <= EXCERPT_CHARS && !name.contains('\'') {
+        format!("Create it with SELECT snowflake_ids.generator_create('{name}').")
+    } else {
+        "Create it with snowflake_ids.generator_create.".into()
     }
+}
 
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Unknown { name } if name.len() <= EXCERPT_CHARS && !name.contains('\'') => {
-                format!("Create it with SELECT snowflake_ids.generator_create('{name}').")
-            }
-            Self::Unknown { .. } => "Create it with snowflake_ids.generator_create.".into(),
-            Self::NoName | Self::LongName { .. } | Self::ControlName => {
-                "Name the generator after what its ids are for, for example \"web\".".into()
-            }
-            Self::Layoutlike { .. } => {
-                "Choose another name. That of a known system is for a generator of its layout.".into()
-            }
-            Self::Layout(error) => return error.hint(),
-            Self::Half { .. } | Self::Remainder { .. } => {
-                "Give both, as FOR VALUES WITH (modulus, remainder) of a hash partition has them.".into()
-            }
-            Self::Modulus { .. } => "Take a smaller modulus, or a layout with a wider sequence.".into(),
-            Self::Start { .. } => "Known values are zero, random and rotate.".into(),
-            Self::Cache { .. } => return None,
-        })
+fn up_to(room: u32, layout: &Layout) -> String {
+    match room {
+        MAX_MODULUS => format!("It must be 1 to {MAX_MODULUS}."),
+        _ => format!("It must be 1 to {room}: so many ids has a tick of layout \"{layout}\"."),
     }
 }

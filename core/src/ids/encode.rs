@@ -3,7 +3,7 @@
 //! Every alphabet ascends in ASCII, so texts of equal length sort (byte by byte, as under collation "C")
 //! like their ids. Fixed width pads with the alphabet's zero to make all lengths equal.
 
-use crate::error::{Explain, Kind, excerpt};
+use crate::error::{Explain, excerpt};
 use std::str::FromStr;
 
 /// A text form of ids.
@@ -24,41 +24,25 @@ pub enum Format {
 
 /// Reason why a text is no id, or a name no format.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(BadArgument)]
 pub enum TextError {
     #[error("unrecognized text format \"{name}\"")]
+    #[explain(hint = "Known formats are {}.", Format::ALL.map(Format::name).join(", "))]
     UnknownFormat { name: String },
     #[error("id {id} is negative")]
+    #[explain(detail = "Ids are 0 or more.")]
     Negative { id: i64 },
     #[error("text is not a {format} id: it is empty")]
     Empty { format: &'static str },
     #[error("text is not a {format} id: character \"{}\" at position {at} is not a digit of it", excerpt(&.found.to_string()))]
     Digit { format: &'static str, found: char, at: usize },
     #[error("text is not a {format} id: its value is out of range")]
+    #[explain(detail = "The largest id is {}.", i64::MAX)]
     TooLarge { format: &'static str },
-}
-
-impl Explain for TextError {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        match self {
-            Self::Negative { .. } => Some("Ids are 0 or more.".into()),
-            Self::TooLarge { .. } => Some(format!("The largest id is {}.", i64::MAX)),
-            _ => None,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::UnknownFormat { .. } => {
-                Some(format!("Known formats are {}.", Format::ALL.map(Format::name).join(", ")))
-            }
-            _ => None,
-        }
-    }
+    #[error("\"{text}\" is neither an id nor a uuid")]
+    #[explain(detail = "An id is a bigint, a uuid has 32 hexadecimal digits.")]
+    Neither { text: String },
 }
 
 impl Format {

@@ -1,7 +1,7 @@
 //! From fields to ids and back, and the ids that bound an instant.
 
 use crate::clock::{UnixMicros, human};
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
@@ -44,17 +44,26 @@ pub struct Decoded {
 
 /// Errors of composing an id, and of taking one apart.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(BadArgument)]
 pub enum IdError {
     #[error("id {id} is negative")]
+    #[explain(detail = "Ids of every layout are 0 or more: the sign bit is never used.")]
     Negative { id: i64 },
     #[error("id {id} has bits beyond layout \"{layout}\"")]
+    #[explain(detail = "The layout's largest id is {}.", layout.largest_id())]
+    #[explain(hint = "Name the layout that the id was made with.")]
     Foreign { id: i64, layout: Layout },
     #[error("{field} {value} is out of range for layout \"{layout}\"")]
+    #[explain(detail = "It must be 0 to {}.", layout.max(*field))]
     Field { field: Field, value: i64, layout: Layout },
     #[error("interval {} is not a whole number of ticks of layout \"{layout}\"", seconds(*micros))]
+    #[explain(detail = "Its ticks are {} long, and it has {} of them.",
+              human(Duration::from_micros(layout.unit())), layout.max(Field::Ticks))]
+    #[explain(hint = "Give a positive interval that is a multiple of a tick.")]
     Span { micros: i64, layout: Layout },
     #[error(transparent)]
+    #[explain(transparent)]
     Tick(#[from] TickError),
 }
 
@@ -62,34 +71,6 @@ pub enum IdError {
 fn seconds(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     format!("{sign}{}", human(Duration::from_micros(micros.unsigned_abs())))
-}
-
-impl Explain for IdError {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::Negative { .. } => "Ids of every layout are 0 or more: the sign bit is never used.".into(),
-            Self::Foreign { layout, .. } => format!("The layout's largest id is {}.", layout.largest_id()),
-            Self::Field { field, layout, .. } => format!("It must be 0 to {}.", layout.max(*field)),
-            Self::Span { layout, .. } => format!(
-                "Its ticks are {} long, and it has {} of them.",
-                human(Duration::from_micros(layout.unit())),
-                layout.max(Field::Ticks)
-            ),
-            Self::Tick(error) => return error.detail(),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Foreign { .. } => Some("Name the layout that the id was made with.".into()),
-            Self::Span { .. } => Some("Give a positive interval that is a multiple of a tick.".into()),
-            _ => None,
-        }
-    }
 }
 
 impl Layout {

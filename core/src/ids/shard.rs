@@ -5,7 +5,7 @@
 //! `compute_partition_hash_value` in partbounds.c). The hash is kept as it is by every version: tables on disk rest on it. So
 //! what shards tables by it, as `PgDog` does, has the id on the same shard.
 
-use crate::error::{Explain, Kind, excerpt};
+use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
 use crate::ids::position::{NodeBits, Position, PositionRange};
 use std::fmt;
@@ -201,45 +201,22 @@ impl FromStr for Shard {
 
 /// Reason why figures are no shard, or a layout has no ids for one.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(BadArgument)]
 pub enum ShardError {
     #[error("shard \"{text}\" is not valid")]
+    #[explain(detail = "A shard is two whole numbers, remainder/modulus: 3/16 is remainder 3 of modulus 16.")]
     Syntax { text: String },
     #[error("modulus {0} is out of range")]
+    #[explain(detail = "The modulus must be 1 to {MAX_MODULUS}.")]
     Modulus(i64),
     #[error("remainder {remainder} is out of range")]
+    #[explain(detail = "Of modulus {modulus} the remainder must be 0 to {}.", modulus - 1)]
     Remainder { modulus: i64, remainder: i64 },
     #[error("modulus {modulus} is more than the layout's sequence has room for")]
+    #[explain(
+        detail = "A tick of the layout holds {room} ids, of which each shard needs one.",
+        hint = "Give the generator a modulus and remainder of its own, or a layout with more sequence bits."
+    )]
     Room { modulus: u64, room: u64 },
-}
-
-impl Explain for ShardError {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::Syntax { .. } => {
-                "A shard is two whole numbers, remainder/modulus: 3/16 is remainder 3 of modulus 16.".into()
-            }
-            Self::Modulus(_) => format!("The modulus must be 1 to {MAX_MODULUS}."),
-            Self::Remainder { modulus, .. } => {
-                format!("Of modulus {modulus} the remainder must be 0 to {}.", modulus - 1)
-            }
-            Self::Room { room, .. } => {
-                format!("A tick of the layout holds {room} ids, of which each shard needs one.")
-            }
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Room { .. } => Some(
-                "Give the generator a modulus and remainder of its own, or a layout with more sequence bits."
-                    .into(),
-            ),
-            _ => None,
-        }
-    }
 }

@@ -18,8 +18,9 @@
 //! apart.
 
 use crate::clock::UnixMicros;
-use crate::error::{Explain, Kind, excerpt};
+use crate::error::{Explain, excerpt};
 use crate::generator::snowflake::scatter;
+use crate::ids::encode::TextError;
 use crate::ids::id::Decoded;
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{Issued, NodeBits, Position, Tick};
@@ -42,46 +43,19 @@ pub struct Uuid(pub u128);
 
 /// Errors of composing a UUID, and of taking one apart.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(BadArgument)]
 pub enum UuidError {
     #[error("uuid {uuid} is not of version 7")]
+    #[explain(detail_with = uuid.of_other_version())]
     OtherVersion { uuid: Uuid },
     #[error("uuid {uuid} was not made with layout \"{layout}\"")]
+    #[explain(detail = "The layout has no such tick in the millisecond of {}.", uuid.instant())]
+    #[explain(hint = "Name the layout that the uuid was made with.")]
     Foreign { uuid: Uuid, layout: Layout },
     #[error("the time of version 7 of UUIDs is used up")]
+    #[explain(Exhausted, detail = "It ends in the year 10889.")]
     TooLate,
-}
-
-impl Explain for UuidError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::OtherVersion { .. } | Self::Foreign { .. } => Kind::BadArgument,
-            Self::TooLate => Kind::Exhausted,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::OtherVersion { uuid } if !uuid.is_of_rfc() => {
-                "Its variant is not that of RFC 9562.".to_owned()
-            }
-            Self::OtherVersion { uuid } => {
-                format!("It is of version {}. Only version 7 holds a time and a node.", uuid.version())
-            }
-            Self::Foreign { uuid, .. } => {
-                let at = UnixMicros((uuid.millis() * MICROS_PER_MILLI).cast_signed());
-                format!("The layout has no such tick in the millisecond of {at}.")
-            }
-            Self::TooLate => "It ends in the year 10889.".to_owned(),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Foreign { .. } => Some("Name the layout that the uuid was made with.".to_owned()),
-            Self::OtherVersion { .. } | Self::TooLate => None,
-        }
-    }
 }
 
 impl Uuid {
@@ -96,6 +70,18 @@ impl Uuid {
 
     const fn is_of_rfc(self) -> bool {
         self.0 >> RAND_B_BITS & 0b11 == 0b10
+    }
+
+    fn of_other_version(self) -> String {
+        if !self.is_of_rfc() {
+            return "Its variant is not that of RFC 9562.".to_owned();
+        }
+        format!("It is of version {}. Only version 7 holds a time and a node.", self.version())
+    }
+
+    /// The instant at which its millisecond begins.
+    const fn instant(self) -> UnixMicros {
+        UnixMicros((self.millis() * MICROS_PER_MILLI).cast_signed())
     }
 
     /// The instant that it says, to the millisecond.
@@ -282,29 +268,15 @@ pub enum IdOrUuid {
     Uuid(Uuid),
 }
 
-/// A text that is neither.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{}\" is neither an id nor a uuid", excerpt(.0))]
-pub struct NeitherError(String);
-
-impl Explain for NeitherError {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some("An id is a bigint, a uuid has 32 hexadecimal digits.".to_owned())
-    }
-}
-
 impl FromStr for IdOrUuid {
-    type Err = NeitherError;
+    type Err = TextError;
 
-    fn from_str(text: &str) -> Result<Self, NeitherError> {
+    fn from_str(text: &str) -> Result<Self, TextError> {
         let bare = text.trim_ascii();
         // No id has as many digits as a UUID.
         let uuid = uuid_in(bare).map(Self::Uuid);
-        uuid.or_else(|| bare.parse().ok().map(Self::Id)).ok_or_else(|| NeitherError(excerpt(text)))
+        uuid.or_else(|| bare.parse().ok().map(Self::Id))
+            .ok_or_else(|| TextError::Neither { text: excerpt(text) })
     }
 }
 

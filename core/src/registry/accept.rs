@@ -2,7 +2,7 @@
 //! request, and any server that is where the registry should be a response.
 
 use crate::clock::UnixMicros;
-use crate::error::{Explain, Kind, excerpt};
+use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
 use crate::registry::lease::{Holder, capacity};
 use crate::registry::wire::{
@@ -20,36 +20,22 @@ const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
 const MOST: u32 = i32::MAX.cast_unsigned();
 
 /// Reason why a request is not served.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(BadArgument, hint = "Install the same version of the extension on both servers.")]
 pub enum RequestError {
     /// It is no question.
     #[error("the request is not understood")]
+    #[explain(detail = "{}.", excerpt(.0))]
     Garbled(String),
     /// One of its values is beyond those that servers send.
     #[error("the request is out of bounds")]
+    #[explain(detail = "Its {field} must be {bound}.")]
     OutOfBounds {
         /// The value.
         field: &'static str,
         /// Its bound.
         bound: &'static str,
     },
-}
-
-impl Explain for RequestError {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::Garbled(why) => format!("{}.", excerpt(why)),
-            Self::OutOfBounds { field, bound } => format!("Its {field} must be {bound}."),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("Install the same version of the extension on both servers.".to_owned())
-    }
 }
 
 fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), RequestError> {

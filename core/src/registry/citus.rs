@@ -1,6 +1,6 @@
 //! A Citus cluster: a worker's connection to its coordinator, and the problems of nodes, by the report of each.
 
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::registry::client::Options;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -12,43 +12,29 @@ pub const COORDINATOR: &str = "citus_coordinator";
 pub const IDLE: &str = "idle";
 
 /// Reason why a server knows no coordinator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(NotReady)]
 pub enum NoCoordinatorError {
     /// It is the coordinator itself, or belongs to no cluster.
     #[error("this database is not a worker of a Citus cluster")]
+    #[explain(
+        detail = "\"{COORDINATOR}\" stands for the coordinator of a worker's cluster.",
+        hint = "The coordinator is its own registry; there, CALL snowflake_ids.use_citus(). A server that left its \
+                cluster: SELECT snowflake_ids.use_local_registry()."
+    )]
     NotWorker,
     /// Its catalog has no row of it.
     #[error("this worker of a Citus cluster does not know where the coordinator is")]
+    #[explain(detail = "pg_dist_node has no active primary of group 0.")]
+    #[explain(hint = "On the coordinator: SELECT citus_set_coordinator_host('host', port).")]
     Unknown,
     /// A setting of connections cannot be read. Without it they might be less safe than was asked for.
     #[error("{0} is no list of options for connections")]
+    #[explain(
+        detail = "It may ask for an sslmode, so it is not passed over.",
+        hint = "Write it as libpq's connection strings are: name = value, with a space between options."
+    )]
     Options(&'static str),
-}
-
-impl Explain for NoCoordinatorError {
-    fn kind(&self) -> Kind {
-        Kind::NotReady
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::NotWorker => format!("\"{COORDINATOR}\" stands for the coordinator of a worker's cluster."),
-            Self::Unknown => "pg_dist_node has no active primary of group 0.".to_owned(),
-            Self::Options(_) => "It may ask for an sslmode, so it is not passed over.".to_owned(),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NotWorker => {
-                "The coordinator is its own registry; there, CALL snowflake_ids.use_citus(). A server that left its \
-                 cluster: SELECT snowflake_ids.use_local_registry()."
-            }
-            Self::Unknown => "On the coordinator: SELECT citus_set_coordinator_host('host', port).",
-            Self::Options(_) => "Write it as libpq's connection strings are: name = value, with a space between options.",
-        }
-        .to_owned())
-    }
 }
 
 /// The endpoint of the coordinator, and the role as which a worker connects to it.

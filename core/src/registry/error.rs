@@ -6,27 +6,17 @@ use crate::registry::lease::Skew;
 use crate::registry::wire::{self, Stranger};
 use crate::sequence::reservation::Unfit;
 use crate::server::form::RELEASE;
-use std::fmt;
 use std::time::Duration;
 
 /// The server belongs to a cluster whose nodes share a registry, and uses none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("this server is a worker of a Citus cluster, and uses no registry")]
+#[explain(
+    NotReady,
+    detail = "Its own tables would give ids that other nodes give, too.",
+    hint = "On the coordinator, CALL snowflake_ids.use_citus(), which has this node use_registry('citus_coordinator')."
+)]
 pub struct Unregistered;
-
-impl Explain for Unregistered {
-    fn kind(&self) -> Kind {
-        Kind::NotReady
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some("Its own tables would give ids that other nodes give, too.".to_owned())
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("On the coordinator, CALL snowflake_ids.use_citus(), which has this node use_registry('citus_coordinator').".to_owned())
-    }
-}
 
 /// An SQL error, of this server or of another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -351,31 +341,14 @@ impl RegistryError {
 }
 
 /// A registry that cannot be used, by its foreign server, for the session's user.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[error("cannot use registry \"{0}\": {1}")]
+#[explain(kind_with = .1.kind(), detail_with = Some(.1.detail()).filter(|detail| !detail.is_empty()))]
+#[explain(hint_with = Some(.1.hint()).filter(|hint| !hint.is_empty()), for_others = self.briefly())]
 pub struct UnusableRegistry(pub String, pub RegistryError);
 
-impl fmt::Display for UnusableRegistry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot use registry \"{}\": {}", self.0, self.1)
-    }
-}
-
-impl std::error::Error for UnusableRegistry {}
-
-impl Explain for UnusableRegistry {
-    fn kind(&self) -> Kind {
-        self.1.kind()
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(self.1.detail()).filter(|detail| !detail.is_empty())
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(self.1.hint()).filter(|hint| !hint.is_empty())
-    }
-
-    fn for_others(&self) -> Option<(String, String)> {
+impl UnusableRegistry {
+    fn briefly(&self) -> Option<(String, String)> {
         let Self(server, error) = self;
         let briefly = error.complaint().briefly?;
         Some((format!("cannot use registry \"{server}\": {briefly}"), error.detail()))

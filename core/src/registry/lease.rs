@@ -8,7 +8,7 @@
 //! token*), so that a server that ends in between knows its own row again.
 
 use crate::clock::{UnixMicros, human};
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::generator::snowflake::scatter;
 use crate::ids::id::Node;
 use crate::ids::layout::{Field, Layout};
@@ -396,10 +396,13 @@ impl Preferred {
 }
 
 /// A clock that must not be given a worker id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(NotReady, hint = "Set the clocks of all servers by the same time service.")]
 pub enum Skew {
     /// It differs from the registry's.
     #[error("the clock of this server differs from the registry's")]
+    #[explain(detail = "It is {} {} it; snowflake_ids.max_clock_skew is {}.",
+              human(*by), if *is_ahead { "ahead of" } else { "behind" }, human(*max))]
     Registry {
         /// The difference.
         by: Duration,
@@ -410,6 +413,7 @@ pub enum Skew {
     },
     /// It is behind the ids of others.
     #[error("the clock of this server is behind the ids that others have issued")]
+    #[explain(detail = "It is {} behind them; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max))]
     Peers {
         /// The difference.
         by: Duration,
@@ -435,23 +439,4 @@ pub fn check_clock(
     }
     let behind = latest.map_or(Duration::ZERO, |latest| latest.since(local));
     if behind > max { Err(Skew::Peers { by: behind, max }) } else { Ok(()) }
-}
-
-impl Explain for Skew {
-    fn kind(&self) -> Kind {
-        Kind::NotReady
-    }
-
-    fn detail(&self) -> Option<String> {
-        let (by, what, max) = match self {
-            Self::Registry { by, is_ahead: true, max } => (by, "ahead of it", max),
-            Self::Registry { by, max, .. } => (by, "behind it", max),
-            Self::Peers { by, max } => (by, "behind them", max),
-        };
-        Some(format!("It is {} {what}; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max)))
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("Set the clocks of all servers by the same time service.".into())
-    }
 }

@@ -13,13 +13,12 @@ pub use bounded::{
 };
 
 use crate::clock::UnixMicros;
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::guard::{Guard, holds};
 use crate::registry::lease::{Choice, Holder, Policy, Preferred};
 use crate::sequence::reservation::{Outcome, Reached, Share, Unfit, Wish};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fmt;
 use std::time::Duration;
 
 /// The form of requests and responses. A registry refuses others.
@@ -218,7 +217,10 @@ pub enum Leased {
 }
 
 /// Reason why there is no worker id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
+#[error("{message}")]
+#[explain(NotReady, detail = "{}", format!("{detail} {holders}").trim_end(), hint = "{hint}")]
+#[explain(for_others = (!holders.is_empty()).then(|| (message.clone(), detail.clone())))]
 pub struct LeaseError {
     /// The message.
     pub message: String,
@@ -242,30 +244,6 @@ impl LeaseError {
     pub fn of(error: &(impl Explain + ?Sized)) -> Self {
         let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
         Self { message: error.to_string(), detail, hint, holders: String::new() }
-    }
-}
-
-impl Explain for LeaseError {
-    fn kind(&self) -> Kind {
-        Kind::NotReady
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(format!("{} {}", self.detail, self.holders).trim_end().to_owned())
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(self.hint.clone())
-    }
-
-    fn for_others(&self) -> Option<(String, String)> {
-        (!self.holders.is_empty()).then(|| (self.message.clone(), self.detail.clone()))
-    }
-}
-
-impl fmt::Display for LeaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

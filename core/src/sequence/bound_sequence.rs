@@ -4,7 +4,7 @@
 //! there are two kinds: from a number v, one uses v - n + 1 to v or v - n to v - 1 ("pooled"), the other v to v + n - 1
 //! ("pooled-lo"). A call takes 2 n ids in a row, v in their middle, so that both are free of all others' ids.
 
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::generator::snowflake::Taken;
 use crate::ids::layout::Layout;
 use crate::ids::position::NodeBits;
@@ -15,62 +15,34 @@ use std::num::NonZeroU32;
 pub const MAX_INCREMENT: u32 = 10_000;
 
 /// Reason why a sequence gives no number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum BoundSequenceError {
-    /// The increment is not one that ids can be given by.
     #[error("a bound sequence cannot have increment {0}")]
+    #[explain(BadArgument, detail = "Increments from 1 to {MAX_INCREMENT} are supported.")]
+    #[explain(hint = "Unbind the sequence, or alter its increment.")]
     Increment(i64),
-    /// The tag's ids are not next to each other.
+    /// The increments of the sequence and of the tag.
     #[error("ids of the segment tag are not next to each other")]
-    Apart {
-        /// The increment of the sequence.
-        increment: u32,
-        /// The increment of the tag.
-        step: i64,
-    },
-    /// The layout has not so many ids next to each other.
+    #[explain(
+        NotReady,
+        detail = "The sequence has increment {increment}, so that a number stands for the ids around it. The tag counts in \
+                  steps of {step}; the ids between are other servers'.",
+        hint = "Bind the sequence to a tag with increment 1."
+    )]
+    Apart { increment: u32, step: i64 },
     #[error("the layout cannot give {} ids in a row", ids_of(*.0))]
+    #[explain(
+        NotReady,
+        detail = "The sequence has increment {0}, so that a number stands for the ids around it.",
+        hint = "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag."
+    )]
     Layout(u32),
     /// Others were faster, again and again.
     #[error("could not take {} ids in a row", ids_of(.0.0))]
+    #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
+    #[explain(detail = "The sequence has increment {}, so that a number stands for the ids around it.", .0.0)]
     Interrupted(Increment),
-}
-
-impl Explain for BoundSequenceError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Increment(_) => Kind::BadArgument,
-            Self::Apart { .. } | Self::Layout(_) => Kind::NotReady,
-            Self::Interrupted(_) => Kind::WaitedTooLong,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match *self {
-            Self::Increment(_) => format!("Increments from 1 to {MAX_INCREMENT} are supported."),
-            Self::Apart { increment, step } => format!(
-                "The sequence has increment {increment}, so that a number stands for the ids around it. The tag counts in \
-                 steps of {step}; the ids between are other servers'."
-            ),
-            Self::Layout(increment) | Self::Interrupted(Increment(increment)) => {
-                format!(
-                    "The sequence has increment {increment}, so that a number stands for the ids around it."
-                )
-            }
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(
-            match self {
-                Self::Increment(_) => "Unbind the sequence, or alter its increment.",
-                Self::Apart { .. } => "Bind the sequence to a tag with increment 1.",
-                Self::Layout(_) => "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag.",
-                Self::Interrupted(_) => "Raise the tag's step with snowflake_ids.segment_alter.",
-            }
-            .to_owned(),
-        )
-    }
 }
 
 const fn ids_of(increment: u32) -> u32 {

@@ -3,7 +3,7 @@
 //! A tag on which nothing was ever granted or revoked is open to all roles that may call the functions. Once something was,
 //! it is restricted: what a role may do follows from what is granted to it, to roles it is a member of, and to PUBLIC.
 
-use crate::error::{Explain, Kind, excerpt};
+use crate::error::{Explain, excerpt};
 use std::fmt;
 
 /// A right that a role may hold on a tag.
@@ -149,23 +149,11 @@ impl fmt::Display for Privileges {
 }
 
 /// A word that names no right.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("unrecognized privilege type: \"{word}\"")]
+#[explain(BadArgument, detail = "Privileges are USAGE, SELECT and UPDATE.")]
+#[explain(hint = "Give one of them, several with commas between them, or ALL.")]
 pub struct PrivilegeError {
     /// The beginning of it.
     word: String,
-}
-
-impl Explain for PrivilegeError {
-    fn kind(&self) -> Kind {
-        Kind::BadArgument
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some("Privileges are USAGE, SELECT and UPDATE.".into())
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("Give one of them, several with commas between them, or ALL.".into())
-    }
 }

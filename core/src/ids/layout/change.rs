@@ -6,7 +6,7 @@
 use super::bits::Layout;
 use super::field::Field;
 use crate::clock::{UnixMicros, YEAR_MICROS, micros};
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::ids::position::{NodeBits, Position, Tick};
 use std::time::Duration;
 
@@ -140,11 +140,19 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
 
 /// Reason why a layout is not changed.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(NotReady)]
 pub enum ChangeError {
     #[error("ids of layout \"{new}\" would not be above those of \"{old}\" now")]
+    #[explain(
+        detail = "They are from {above_from} on.",
+        hint = "Change it then, or take a layout whose ids are larger: an earlier epoch, a shorter unit, or more bits \
+                beside the ticks."
+    )]
     Overlap { old: String, new: String, above_from: UnixMicros },
     #[error("ids of layout \"{new}\" are never above those of \"{old}\"")]
+    #[explain(detail = "The new layout ends before that.")]
+    #[explain(hint = "Take a layout with more bits, or an earlier epoch.")]
     Never { old: String, new: String },
 }
 
@@ -157,29 +165,5 @@ impl LayoutChange {
             Some(above_from) => Err(ChangeError::Overlap { old, new, above_from }),
             None => Err(ChangeError::Never { old, new }),
         }
-    }
-}
-
-impl Explain for ChangeError {
-    fn kind(&self) -> Kind {
-        Kind::NotReady
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::Overlap { above_from, .. } => format!("They are from {above_from} on."),
-            Self::Never { .. } => "The new layout ends before that.".into(),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Overlap { .. } => {
-                "Change it then, or take a layout whose ids are larger: an earlier epoch, a shorter unit, or more bits \
-                 beside the ticks."
-                    .into()
-            }
-            Self::Never { .. } => "Take a layout with more bits, or an earlier epoch.".into(),
-        })
     }
 }

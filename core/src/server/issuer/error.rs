@@ -1,7 +1,7 @@
 //! Errors of a server that cannot issue.
 
 use crate::clock::UnixMicros;
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::ids::id::IdError;
 use crate::ids::layout::{Field, Layout, PRESETS};
 use crate::server::state::{FILE, State, StateError};
@@ -9,29 +9,66 @@ use std::io;
 
 /// Reason why this server does not issue.
 #[expect(missing_docs, reason = "each message names its figures")]
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum IssuerError {
     #[error(transparent)]
+    #[explain(transparent, for_others = elsewhere(.0))]
     Untrusted(#[from] StateError),
     #[error("snowflake_ids could not read its state file")]
+    #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
+    #[explain(hint = "Let the server's account read the file; ids go on by themselves then.")]
     Unreadable(#[source] io::Error),
     #[error("{UNWRITABLE}")]
+    #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
+    #[explain(hint = "Make room, or let the server's account write there; ids go on by themselves then.")]
     Unwritable(#[source] io::Error),
     #[error("this server has no worker id yet")]
+    #[explain(NotReady, detail = "It has to be leased from the registry.")]
+    #[explain(hint = "Try again, or set snowflake_ids.worker_id to a number that no other server has.")]
     NoWorkerId,
     #[error("the lease of worker id {worker} has ended")]
+    #[explain(
+        NotReady,
+        detail = "It was leased until {expiry}, and the registry has not renewed it.",
+        hint = "The server's log says why the registry does not; snowflake_ids.lease_duration is how long it may be away."
+    )]
     LeaseEnded { worker: u32, expiry: UnixMicros },
     #[error(transparent)]
+    #[explain(transparent)]
     Misfit(IdError),
     #[error(transparent)]
+    #[explain(transparent)]
     NoRoom(#[from] NoRoom),
     #[error("no place is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
+    #[explain(LimitReached, detail_with = in_use(*places, *held, *free))]
+    #[explain(hint = "Raise snowflake_ids.max_generators and restart the server, or try again in a minute.")]
     NoPlace { places: usize, held: usize, free: usize },
 }
 
+/// The message and DETAIL for users that must not know where another data directory is.
+fn elsewhere(error: &StateError) -> Option<(String, String)> {
+    let detail = "Its state was written in another data directory.";
+    error.names_another_home().then(|| (error.to_string(), detail.into()))
+}
+
+fn in_use(places: usize, held: usize, free: usize) -> String {
+    if free == 0 {
+        return format!(
+            "snowflake_ids.max_generators is {places}; so many layouts beside the server's own have been used within the last minute."
+        );
+    }
+    format!(
+        "snowflake_ids.max_generators is {places}. This database has {held} of these places and others have {}; a database takes no \
+         more than half of those that are free, unless another one has two more.",
+        places.saturating_sub(held + free)
+    )
+}
+
 /// A node has no room in a layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("layout \"{layout}\" has no room for {field} id {value}")]
+#[explain(kind_with = if self.may_lease() { Kind::NotReady } else { Kind::BadArgument })]
+#[explain(detail = "Its largest {field} id is {}.", layout.max(*field), hint_with = self.wider())]
 pub struct NoRoom {
     /// The layout.
     pub layout: Layout,
@@ -47,6 +84,19 @@ impl NoRoom {
     /// Returns whether another worker id may fit.
     pub fn may_lease(&self) -> bool {
         self.leased && self.field == Field::Worker
+    }
+
+    fn wider(&self) -> String {
+        let (field, presets) = (self.field, self.presets());
+        let presets =
+            if presets.is_empty() { presets } else { format!("; of the presets these have room: {presets}") };
+        if self.may_lease() {
+            format!(
+                "No worker id that fits could be leased yet: try again, or use a layout with a wider {field}{presets}."
+            )
+        } else {
+            format!("Use a layout with a wider {field}{presets}.")
+        }
     }
 
     fn presets(&self) -> String {
@@ -69,89 +119,5 @@ impl IssuerError {
             Some(lease) => Self::LeaseEnded { worker: lease.worker, expiry: lease.expiry },
             None => Self::NoWorkerId,
         }
-    }
-}
-
-impl Explain for IssuerError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Untrusted(error) => error.kind(),
-            Self::Unreadable(error) | Self::Unwritable(error) => Kind::of_io(error),
-            Self::NoWorkerId
-            | Self::LeaseEnded { .. }
-            | Self::NoRoom(NoRoom { leased: true, field: Field::Worker, .. }) => Kind::NotReady,
-            Self::Misfit(error) => error.kind(),
-            Self::NoRoom(_) => Kind::BadArgument,
-            Self::NoPlace { .. } => Kind::LimitReached,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        match self {
-            Self::Untrusted(error) => error.detail(),
-            Self::Unreadable(error) | Self::Unwritable(error) => {
-                Some(format!("\"{FILE}\" in the data directory: {error}."))
-            }
-            Self::NoWorkerId => Some("It has to be leased from the registry.".into()),
-            Self::LeaseEnded { expiry, .. } => {
-                Some(format!("It was leased until {expiry}, and the registry has not renewed it."))
-            }
-            Self::Misfit(error) => error.detail(),
-            Self::NoRoom(NoRoom { layout, field, .. }) => {
-                Some(format!("Its largest {field} id is {}.", layout.max(*field)))
-            }
-            Self::NoPlace { places, free: 0, .. } => Some(format!(
-                "snowflake_ids.max_generators is {places}; so many layouts beside the server's own have been used within the last minute."
-            )),
-            Self::NoPlace { places, held, free } => Some(format!(
-                "snowflake_ids.max_generators is {places}. This database has {held} of these places and others have {}; a database takes no \
-                 more than half of those that are free, unless another one has two more.",
-                places.saturating_sub(held + free)
-            )),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Untrusted(error) => return error.hint(),
-            Self::Misfit(error) => return error.hint(),
-            Self::NoRoom(no_room) => {
-                let presets = no_room.presets();
-                let presets = if presets.is_empty() {
-                    String::new()
-                } else {
-                    format!("; of the presets these have room: {presets}")
-                };
-                return Some(if no_room.may_lease() {
-                    format!(
-                        "No worker id that fits could be leased yet: try again, or use a layout with a wider {}{presets}.",
-                        no_room.field
-                    )
-                } else {
-                    format!("Use a layout with a wider {}{presets}.", no_room.field)
-                });
-            }
-            Self::NoPlace { .. } => {
-                "Raise snowflake_ids.max_generators and restart the server, or try again in a minute."
-            }
-            Self::Unreadable(_) => "Let the server's account read the file; ids go on by themselves then.",
-            Self::Unwritable(_) => {
-                "Make room, or let the server's account write there; ids go on by themselves then."
-            }
-            Self::NoWorkerId => {
-                "Try again, or set snowflake_ids.worker_id to a number that no other server has."
-            }
-            Self::LeaseEnded { .. } => {
-                "The server's log says why the registry does not; snowflake_ids.lease_duration is how long it may \
-                 be away."
-            }
-        };
-        Some(hint.into())
-    }
-    fn for_others(&self) -> Option<(String, String)> {
-        let Self::Untrusted(error) = self else { return None };
-        error
-            .names_another_home()
-            .then(|| (self.to_string(), "Its state was written in another data directory.".into()))
     }
 }

@@ -6,6 +6,7 @@ use super::serve::{OwnTables, RegistryFailure, this};
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::to_utf8;
 use crate::pg::report::report;
+use crate::segment::error::SegmentError;
 use crate::segment::place;
 use crate::settings;
 use crate::store::registry as store;
@@ -49,7 +50,7 @@ pub fn look(server: &str) -> Result<wire::RegistryName, UnusableRegistry> {
 
 /// Does all of it with the rights of the tables' owner.
 fn here<T>(work: impl FnOnce() -> Result<T, RegistryFailure>) -> Result<T, RegistryFailure> {
-    SEGMENT.find().ok_or(RegistryFailure::NoTable)?.as_owner(work)
+    SEGMENT.find().ok_or(SegmentError::NoTable)?.as_owner(work)
 }
 
 impl NodeTables for OwnTables {

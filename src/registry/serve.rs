@@ -5,7 +5,7 @@ use crate::issuer::{self, LEASE_WAIT};
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
-use crate::pg::report::{raise, report, spi};
+use crate::pg::report::{raise, report};
 use crate::pg::{cluster, database, server, tag, worker};
 use crate::segment::error::SegmentError;
 use crate::segment::place;
@@ -17,9 +17,7 @@ use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
 use crate::store::worker::{Rows, has_others};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
-use pgrx::{PgSqlErrorCode, function_name};
 use serde_json::value::RawValue;
-use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
 use snowflake_ids_core::registry::link::Registry;
@@ -30,6 +28,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Floor, Share};
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
 use snowflake_ids_core::server::issuer::IssuerError;
+use snowflake_ids_core::{Explain, UnixMicros};
 use std::collections::BTreeSet;
 
 /// This database as a registry. Only within a transaction, and where there is the extension.
@@ -84,36 +83,29 @@ pub fn leases_elsewhere() -> Option<String> {
 pub struct OwnTables;
 
 /// Reason why this database could not do something for a registry, or as one.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum RegistryFailure {
     /// A statement failed, by no SQL error.
-    #[error(transparent)]
+    #[error("snowflake_ids could not run its SQL: {0}")]
+    #[explain(Internal)]
     Spi(#[from] SpiError),
     /// The server's state could not be changed.
     #[error(transparent)]
+    #[explain(transparent)]
     State(#[from] IssuerError),
     /// A registry on another server cannot be used.
     #[error(transparent)]
+    #[explain(transparent)]
     Unusable(#[from] UnusableRegistry),
     /// The extension was dropped.
-    #[error("the extension was dropped")]
-    NoTable,
+    #[error(transparent)]
+    #[explain(transparent)]
+    NoTable(#[from] SegmentError),
 }
 
 impl From<RegistryFailure> for ErrorReport {
     fn from(failure: RegistryFailure) -> Self {
-        match failure {
-            RegistryFailure::Spi(error) => spi(&error),
-            RegistryFailure::State(error) => report(&error),
-            RegistryFailure::Unusable(UnusableRegistry(server, RegistryError::Same)) => {
-                let message = format!("registry \"{server}\" is the same as another one");
-                let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
-                let report = ErrorReport::new(code, message, function_name!());
-                report.set_detail("Two foreign servers lead to one database.")
-            }
-            RegistryFailure::Unusable(error) => report(&error),
-            RegistryFailure::NoTable => SegmentError::NoTable.into(),
-        }
+        report(&failure)
     }
 }
 

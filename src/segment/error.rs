@@ -6,6 +6,7 @@ use crate::pg::tag::TagText;
 use crate::shared::registries;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{SpiError, quote_literal};
+use snowflake_ids_core::Explain;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::ended;
@@ -15,26 +16,29 @@ use snowflake_ids_core::sequence::definition::{Exhausted, TagError};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privilege};
 use snowflake_ids_core::sequence::slot::Trouble;
-use snowflake_ids_core::{Explain, Kind};
 use std::time::Duration;
 
 /// Reason why a session got no id of a tag. Tags are kept as they are shown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SegmentError {
     /// The server can't generate ids now.
     #[error(transparent)]
+    #[explain(transparent)]
     NotReady(#[from] NotReadyError),
-    /// The tag is null.
     #[error("tag must not be null")]
+    #[explain(BadArgument, detail = "Ids belong to a tag.")]
     NoTag,
     /// No tag can be called that.
     #[error(transparent)]
+    #[explain(transparent)]
     BadTag(TagError),
-    /// The role has not the right to.
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
+    #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(tag, *action, role))]
     Denied { tag: String, action: Action, role: String },
     /// There is no such tag.
     #[error("segment tag \"{tag}\" does not exist")]
+    #[explain(Undefined, detail_with = no_row(registry.as_deref()))]
+    #[explain(hint_with = create(tag, registry.is_some(), column.as_ref()))]
     Unknown {
         tag: String,
         /// The registry that has none.
@@ -42,33 +46,86 @@ pub enum SegmentError {
         /// A column of a table with rows that takes ids of it by its default.
         column: Option<Column>,
     },
-    /// The tag has no ids left.
     #[error("segment tag \"{0}\" has no ids left")]
+    #[explain(transparent = 1)]
     Exhausted(String, Exhausted),
     /// The transaction has changed the tag, and a parallel query asks for ids.
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]
+    #[explain(Unsupported, detail = "Its ids come from the transaction's own memory until that commits.")]
+    #[explain(hint = "Commit first, or SET max_parallel_workers_per_gather = 0.")]
     Parallel(String),
     /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to it.
     #[error("cannot wait for ids of segment tag \"{0}\" while ids are being reserved")]
+    #[explain(NotReady, detail = "A trigger on snowflake_ids.segment asks for them.")]
+    #[explain(hint = "Take ids in such a trigger from a sequence, or from snowflake_nextval().")]
     Within(String),
-    /// This session got no id of the tag yet.
     #[error("segment_currval of tag \"{0}\" is not yet defined in this session")]
+    #[explain(NotReady, hint = "Call segment_nextval with this tag first.")]
     NoLast(String),
     /// The extension's table of tags is not there.
     #[error("the table snowflake_ids.segment does not exist")]
+    #[explain(NotReady, detail = "The extension was dropped from this database, or is being dropped.")]
+    #[explain(hint = "Run CREATE EXTENSION snowflake_ids.")]
     NoTable,
     /// The server belongs to a cluster whose nodes share a registry, and uses none.
     #[error(transparent)]
+    #[explain(transparent)]
     Unregistered(#[from] Unregistered),
     /// No ids came in time, or the role that may take them did not become known.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
+    #[explain(WaitedTooLong, detail = "{detail}", hint = "{hint}")]
     TooLate { tag: String, limit: Duration, detail: String, hint: String },
     /// A sequence that is bound to the tag got no number.
     #[error(transparent)]
+    #[explain(transparent)]
     Sequence(#[from] BoundSequenceError),
     /// SPI failed without an SQL error.
     #[error("snowflake_ids could not run its SQL: {0}")]
+    #[explain(Internal)]
     Spi(#[from] SpiError),
+}
+
+fn lacks(action: Action, role: &str) -> String {
+    match action {
+        Action::Own => format!("Role \"{role}\" neither owns it nor manages tags."),
+        _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(action)),
+    }
+}
+
+fn who_grants(tag: &str, action: Action, role: &str) -> String {
+    match action {
+        Action::Own => "Ask whoever owns it, or manages the tags of this database.".to_owned(),
+        _ => format!(
+            "Whoever owns it or manages tags can grant it: SELECT snowflake_ids.segment_grant({}, {}, '{}').",
+            quote_literal(tag),
+            quote_literal(role),
+            wanted(action)
+        ),
+    }
+}
+
+fn no_row(registry: Option<&str>) -> String {
+    match registry {
+        Some(server) => format!("Registry \"{server}\" has no such tag."),
+        None => "There is no row for it in snowflake_ids.segment.".to_owned(),
+    }
+}
+
+fn create(tag: &str, in_registry: bool, column: Option<&Column>) -> String {
+    match column {
+        Some(Column { relation, attribute }) => format!(
+            "Create it above the ids that column \"{attribute}\" of {relation} has, with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
+            quote_literal(relation),
+            quote_literal(attribute),
+            quote_literal(tag)
+        ),
+        None => format!(
+            "Create it{} with SELECT snowflake_ids.segment_create({}), or have unknown tags created on first use with \
+             snowflake_ids.segment_auto_create.",
+            if in_registry { " there" } else { "" },
+            quote_literal(tag)
+        ),
+    }
 }
 
 /// A column, as SQL names its table.
@@ -115,92 +172,6 @@ impl From<SegmentError> for ErrorReport {
     #[cold]
     fn from(error: SegmentError) -> Self {
         report(&error)
-    }
-}
-
-impl Explain for SegmentError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NotReady(error) => error.kind(),
-            Self::BadTag(error) => error.kind(),
-            Self::Sequence(error) => error.kind(),
-            Self::Unregistered(error) => error.kind(),
-            Self::NoTag => Kind::BadArgument,
-            Self::Denied { .. } => Kind::Denied,
-            Self::Unknown { .. } => Kind::Undefined,
-            Self::Exhausted(..) => Kind::Exhausted,
-            Self::Parallel(_) => Kind::Unsupported,
-            Self::Within(_) | Self::NoLast(_) | Self::NoTable => Kind::NotReady,
-            Self::TooLate { .. } => Kind::WaitedTooLong,
-            Self::Spi(_) => Kind::Internal,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::NotReady(error) => return error.detail(),
-            Self::BadTag(error) => return error.detail(),
-            Self::Sequence(error) => return error.detail(),
-            Self::Unregistered(error) => return error.detail(),
-            Self::Exhausted(_, exhausted) => return exhausted.detail(),
-            Self::NoLast(_) | Self::Spi(_) => return None,
-            Self::NoTag => "Ids belong to a tag.".to_owned(),
-            Self::Denied { role, action: Action::Own, .. } => {
-                format!("Role \"{role}\" neither owns it nor manages tags.")
-            }
-            Self::Denied { role, action, .. } => {
-                format!("Role \"{role}\" does not have privilege {} on it.", wanted(*action))
-            }
-            Self::Unknown { registry: Some(server), .. } => format!("Registry \"{server}\" has no such tag."),
-            Self::Unknown { registry: None, .. } => {
-                "There is no row for it in snowflake_ids.segment.".to_owned()
-            }
-            Self::Parallel(_) => {
-                "Its ids come from the transaction's own memory until that commits.".to_owned()
-            }
-            Self::Within(_) => "A trigger on snowflake_ids.segment asks for them.".to_owned(),
-            Self::NoTable => "The extension was dropped from this database, or is being dropped.".to_owned(),
-            Self::TooLate { detail, .. } => detail.clone(),
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NotReady(error) => return error.hint(),
-            Self::BadTag(error) => return error.hint(),
-            Self::Sequence(error) => return error.hint(),
-            Self::Unregistered(error) => return error.hint(),
-            Self::Exhausted(_, exhausted) => return exhausted.hint(),
-            Self::NoTag | Self::Spi(_) => return None,
-            Self::Denied { action: Action::Own, .. } => {
-                "Ask whoever owns it, or manages the tags of this database.".to_owned()
-            }
-            Self::Denied { tag, action, role } => format!(
-                "Whoever owns it or manages tags can grant it: SELECT snowflake_ids.segment_grant({}, {}, '{}').",
-                quote_literal(tag),
-                quote_literal(role),
-                wanted(*action)
-            ),
-            Self::Unknown { tag, column: Some(Column { relation, attribute }), .. } => format!(
-                "Create it above the ids that column \"{attribute}\" of {relation} has, with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
-                quote_literal(relation),
-                quote_literal(attribute),
-                quote_literal(tag)
-            ),
-            Self::Unknown { tag, registry, column: None } => format!(
-                "Create it{} with SELECT snowflake_ids.segment_create({}), or have unknown tags created on first use with \
-                 snowflake_ids.segment_auto_create.",
-                if registry.is_some() { " there" } else { "" },
-                quote_literal(tag)
-            ),
-            Self::Parallel(_) => "Commit first, or SET max_parallel_workers_per_gather = 0.".to_owned(),
-            Self::Within(_) => {
-                "Take ids in such a trigger from a sequence, or from snowflake_nextval().".to_owned()
-            }
-            Self::NoLast(_) => "Call segment_nextval with this tag first.".to_owned(),
-            Self::NoTable => "Run CREATE EXTENSION snowflake_ids.".to_owned(),
-            Self::TooLate { hint, .. } => hint.clone(),
-        })
     }
 }
 

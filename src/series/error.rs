@@ -1,37 +1,37 @@
 //! Errors of calls for numbers of a series.
 
-use crate::pg::report::{report, spi};
+use crate::pg::report::report;
 use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
+use snowflake_ids_core::Explain;
 use snowflake_ids_core::series::SeriesError;
 use snowflake_ids_core::worker::locked::LockedError;
 
 /// Reason why a series gave no number.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum NoNumberError {
     /// It cannot.
     #[error(transparent)]
+    #[explain(transparent)]
     Series(#[from] SeriesError),
     /// The tag of a section gave none.
     #[error(transparent)]
+    #[explain(transparent)]
     Section(#[from] SegmentError),
     /// A table that says what it is was locked.
     #[error(transparent)]
+    #[explain(transparent)]
     Locked(#[from] LockedError),
     /// SPI failed without an SQL error.
-    #[error(transparent)]
+    #[error("snowflake_ids could not run its SQL: {0}")]
+    #[explain(Internal)]
     Spi(#[from] SpiError),
 }
 
 impl From<NoNumberError> for ErrorReport {
     #[cold]
     fn from(error: NoNumberError) -> Self {
-        match error {
-            NoNumberError::Series(error) => report(&error),
-            NoNumberError::Section(error) => report(&error),
-            NoNumberError::Locked(error) => report(&error),
-            NoNumberError::Spi(error) => spi(&error),
-        }
+        report(&error)
     }
 }

@@ -135,11 +135,11 @@ impl Arms {
             Fields::Unnamed(_) => quote!(#path(#(#names),*)),
             Fields::Unit => path.clone(),
         };
-        let error = match (parts.transparent, names.as_slice()) {
-            (None, _) => None,
-            (Some(Some(field)), _) => Some(bound(&field)),
-            (Some(None), [only]) => Some(only.clone()),
-            (Some(None), _) => {
+        let error = match (parts.field, names.as_slice()) {
+            _ if !parts.transparent => None,
+            (Some(field), _) => Some(bound(&field)),
+            (None, [only]) => Some(only.clone()),
+            (None, _) => {
                 let message =
                     "`transparent` needs one field, or the one that is meant: `transparent = field`";
                 return Err(Error::new(name.span(), message));
@@ -173,8 +173,10 @@ fn bound(field: &Member) -> Ident {
 /// The parts of one attribute, as expressions.
 #[derive(Default)]
 struct Parts {
-    /// The field that has the parts which are not here; None for the only one.
-    transparent: Option<Option<Member>>,
+    /// True if a field has the parts that are not here.
+    transparent: bool,
+    /// That field; None for the only one.
+    field: Option<Member>,
     kind: Option<TokenStream>,
     detail: Option<TokenStream>,
     hint: Option<TokenStream>,
@@ -192,15 +194,15 @@ impl Parts {
 
     /// Those of the type where there are none of the variant's own.
     fn or(self, of_all: &Self) -> Self {
-        if self.transparent.is_some() {
+        if self.transparent {
             return self;
         }
         Self {
-            transparent: None,
             kind: self.kind.or_else(|| of_all.kind.clone()),
             detail: self.detail.or_else(|| of_all.detail.clone()),
             hint: self.hint.or_else(|| of_all.hint.clone()),
             for_others: self.for_others.or_else(|| of_all.for_others.clone()),
+            ..self
         }
     }
 
@@ -209,7 +211,8 @@ impl Parts {
             let name: Ident = input.parse()?;
             let has_value = input.parse::<Option<Token![=]>>()?.is_some();
             if name == "transparent" {
-                self.transparent = Some(has_value.then(|| input.parse()).transpose()?);
+                self.transparent = true;
+                self.field = has_value.then(|| input.parse()).transpose()?;
             } else if has_value {
                 let value = value(input)?;
                 let computed = |value| quote!(::core::convert::Into::into(#value));

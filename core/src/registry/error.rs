@@ -111,9 +111,6 @@ pub enum RegistryError {
     /// The foreign server leads back to this database.
     #[error("it is this very database")]
     Itself,
-    /// Two foreign servers lead to it. The shell words this error.
-    #[error("it is the same as another one")]
-    Same,
     /// Its clock is too far from this server's.
     #[error(transparent)]
     Skew(Skew),
@@ -332,7 +329,6 @@ impl RegistryError {
                 "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry()."
             }
             Self::Elsewhere(_) => "Use that registry here, too.",
-            Self::Same => "",
             Self::Skew(skew) => return skew.hint().unwrap_or_default(),
             Self::Unfit(tag, unfit) => return unfit.hint(tag),
         }
@@ -342,15 +338,19 @@ impl RegistryError {
 
 /// A registry that cannot be used, by its foreign server, for the session's user.
 #[derive(Debug, thiserror::Error, Explain)]
-#[error("cannot use registry \"{0}\": {1}")]
-#[explain(kind_with = .1.kind(), detail_with = Some(.1.detail()).filter(|detail| !detail.is_empty()))]
-#[explain(hint_with = Some(.1.hint()).filter(|hint| !hint.is_empty()), for_others = self.briefly())]
-pub struct UnusableRegistry(pub String, pub RegistryError);
+pub enum UnusableRegistry {
+    /// It gives no response, or must not be used.
+    #[error("cannot use registry \"{0}\": {1}")]
+    #[explain(kind_with = .1.kind(), detail_with = Some(.1.detail()).filter(|detail| !detail.is_empty()))]
+    #[explain(hint_with = Some(.1.hint()).filter(|hint| !hint.is_empty()), for_others = for_others(.0, .1))]
+    Failed(String, RegistryError),
+    /// Another foreign server leads to it, too.
+    #[error("registry \"{0}\" is the same as another one")]
+    #[explain(BadArgument, detail = "Two foreign servers lead to one database.")]
+    Same(String),
+}
 
-impl UnusableRegistry {
-    fn briefly(&self) -> Option<(String, String)> {
-        let Self(server, error) = self;
-        let briefly = error.complaint().briefly?;
-        Some((format!("cannot use registry \"{server}\": {briefly}"), error.detail()))
-    }
+fn for_others(server: &str, error: &RegistryError) -> Option<(String, String)> {
+    let briefly = error.complaint().briefly?;
+    Some((format!("cannot use registry \"{server}\": {briefly}"), error.detail()))
 }

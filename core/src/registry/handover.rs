@@ -44,7 +44,7 @@ pub fn join<H: NodeTables, N: Network>(
     }
     let mut identities = BTreeSet::new();
     if let Some(site) = sites.iter().find(|site| !identities.insert(&site.seen.identity)) {
-        return Err(unusable(&site.server, RegistryError::Same).into());
+        return Err(UnusableRegistry::Same(site.server.clone()).into());
     }
     // Worker ids come from the first one.
     if let Some(Site { server, seen, .. }) = sites.first()

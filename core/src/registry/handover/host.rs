@@ -136,5 +136,5 @@ pub(super) type Begun<'s, N> = (&'s Site, RegistryTransaction<N>);
 
 /// The error of the registry of a foreign server.
 pub(super) fn unusable(server: &str, error: impl Into<RegistryError>) -> UnusableRegistry {
-    UnusableRegistry(server.to_owned(), error.into())
+    UnusableRegistry::Failed(server.to_owned(), error.into())
 }

@@ -30,7 +30,7 @@ PROFILE ?= release
 PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
-  $(shell find src core/src core/Cargo.toml -type f)
+  $(shell find src core/src core/Cargo.toml core/explain -type f)
 
 # What packages are made of, and where they lie.
 SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)

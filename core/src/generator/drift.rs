@@ -50,8 +50,8 @@ pub enum GeneratorError {
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
     #[explain(kind_with = match .0.cause {
-        Cause::StepBack => Kind::ClockBehind,
         Cause::Start | Cause::Demand => Kind::WaitedTooLong,
+        Cause::StepBack => Kind::ClockBehind,
     })]
     #[explain(detail = "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
               human(.0.ahead), human(.0.max_drift))]

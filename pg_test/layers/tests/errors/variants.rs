@@ -28,10 +28,13 @@ struct Explained {
 /// The errors of all types that have messages and a kind.
 pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     let items = || files.iter().flat_map(|file| &file.items);
-    let named = items().filter_map(named).collect();
+    let all: Named = items().filter_map(named).collect();
     let (mut messages, mut explained) = (BTreeMap::new(), BTreeMap::new());
-    for item in items() {
-        read(item, &named, &mut messages, &mut explained);
+    for file in files {
+        let own = file.items.iter().filter_map(named).collect();
+        for item in &file.items {
+            read(item, &all, &own, &mut messages, &mut explained);
+        }
     }
     built(files, &mut messages);
     let codes = codes(files)?;
@@ -47,6 +50,10 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
             let hint =
                 if said_of_it.len() > 1 && hints.len() > 1 { String::new() } else { alternatives(&hints) };
             let sqlstate = states.with_context(|| format!("{of}::{variant}"))?.join(", ");
+            // The kind of another error.
+            if sqlstate.is_empty() {
+                continue;
+            }
             let entry = |message: &String| Entry {
                 message: without_arguments(message),
                 sqlstate: sqlstate.clone(),
@@ -66,6 +73,7 @@ fn alternatives(hints: &[String]) -> String {
 fn read(
     item: &Item,
     named: &Named,
+    own: &Named,
     messages: &mut BTreeMap<String, Messages>,
     explained: &mut BTreeMap<String, Explained>,
 ) {
@@ -80,9 +88,14 @@ fn read(
     match item {
         Item::Enum(of) => {
             let variants = of.variants.iter().map(|variant| (variant.ident.to_string(), &variant.attrs));
-            add(messages, &of.ident.to_string(), variants.collect());
+            let variants: Vec<_> = variants.collect();
+            derived(&of.ident.to_string(), &of.attrs, &variants, own, explained);
+            add(messages, &of.ident.to_string(), variants);
         }
-        Item::Struct(of) => add(messages, &of.ident.to_string(), vec![(String::new(), &of.attrs)]),
+        Item::Struct(of) => {
+            derived(&of.ident.to_string(), &[], &[(String::new(), &of.attrs)], own, explained);
+            add(messages, &of.ident.to_string(), vec![(String::new(), &of.attrs)]);
+        }
         Item::Impl(of) => {
             if let Some(name) = explains(of) {
                 explained.insert(name, explanation(of));
@@ -90,11 +103,82 @@ fn read(
         }
         Item::Mod(of) => {
             for item in of.content.iter().flat_map(|(_, items)| items) {
-                read(item, named, messages, explained);
+                read(item, named, own, messages, explained);
             }
         }
         _ => {}
     }
+}
+
+/// Adds the kinds and hints of `#[explain(...)]`, which names constants and functions of its own file; those of the type's own are of the variants that have none.
+fn derived(
+    of: &str,
+    of_all: &[Attribute],
+    variants: &[(String, &Vec<Attribute>)],
+    named: &Named,
+    explained: &mut BTreeMap<String, Explained>,
+) {
+    let is_derived = |attributes: &[Attribute]| attributes.iter().any(|one| one.path().is_ident("explain"));
+    if !is_derived(of_all) && !variants.iter().any(|(_, attributes)| is_derived(attributes)) {
+        return;
+    }
+    let mut found = Explained::default();
+    let (kinds, hints) = parts(of_all, named);
+    for (name, attributes) in variants {
+        let (own_kinds, own_hints) = parts(attributes, named);
+        let or = |own: Vec<String>, all: &Vec<String>| if own.is_empty() { all.clone() } else { own };
+        found.kinds.insert(name.clone(), or(own_kinds, &kinds));
+        found.hints.insert(name.clone(), or(own_hints, &hints));
+    }
+    explained.insert(of.to_owned(), found);
+}
+
+/// The kinds and the hints of `#[explain(...)]`.
+fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) {
+    let (mut kinds, mut hints) = (Vec::new(), Vec::new());
+    let lists = attributes.iter().filter(|one| one.path().is_ident("explain"));
+    for list in lists.filter_map(|one| one.meta.require_list().ok()) {
+        let tokens: Vec<_> = list.tokens.clone().into_iter().collect();
+        let is = |place: usize, letter| matches!(tokens.get(place), Some(TokenTree::Punct(found)) if found.as_char() == letter);
+        let mut part = String::new();
+        for (place, token) in tokens.iter().enumerate() {
+            let begins = place == 0 || is(place - 1, ',');
+            match token {
+                TokenTree::Ident(name) if begins && is(place + 1, '=') => part = name.to_string(),
+                TokenTree::Ident(name) if place == 0 => kinds.push(name.to_string()),
+                TokenTree::Ident(kind) if part == "kind_with" && place > 2 && is(place - 1, ':') => {
+                    kinds.extend(of_io(kind.to_string()));
+                }
+                TokenTree::Group(group) if part == "kind_with" => {
+                    let expression = syn::parse2::<Expr>(quote_match(&group.stream()));
+                    kinds.extend(expression.iter().flat_map(self::kinds));
+                }
+                _ if part == "hint" || part == "hint_with" => {
+                    let mut chosen = Chosen { named, texts: Vec::new() };
+                    chosen.tokens(token.clone().into());
+                    if let Some(format) =
+                        chosen.texts.first().filter(|text| text.starts_with('{') && text.ends_with('}'))
+                    {
+                        let name = format.trim_matches(['{', '}']).to_owned();
+                        chosen.texts.clear();
+                        chosen.name(&name);
+                    }
+                    hints.extend(chosen.texts.into_iter().filter(|text| text.ends_with(['.', '?'])));
+                }
+                _ => {}
+            }
+        }
+    }
+    kinds.retain(|kind| kind != "transparent");
+    (kinds, hints)
+}
+
+/// The arms of a `match`, as an expression.
+fn quote_match(arms: &TokenStream) -> TokenStream {
+    let group = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, arms.clone());
+    let mut tokens: TokenStream = "match x".parse().unwrap_or_default();
+    tokens.extend([TokenTree::Group(group)]);
+    tokens
 }
 
 /// The message of `#[error("...")]`; none of one that is transparent. Where it is chosen when it is raised, those that
@@ -141,7 +225,7 @@ impl Chosen<'_> {
 fn named(item: &Item) -> Option<(String, Vec<String>)> {
     match item {
         Item::Const(of) => Some((of.ident.to_string(), texts(&of.expr))),
-        Item::Fn(of) if matches!(of.sig.output, ReturnType::Type(_, ref of) if matches!(**of, Type::Reference(_))) =>
+        Item::Fn(of) if matches!(of.sig.output, ReturnType::Type(_, ref of) if matches!(**of, Type::Reference(_) | Type::Path(_))) =>
         {
             let mut found = Texts(Vec::new());
             found.visit_block(&of.block);
@@ -285,6 +369,8 @@ impl<'ast> Visit<'ast> for Texts {
     fn visit_lit_str(&mut self, text: &'ast LitStr) {
         self.0.push(text.value());
     }
+
+    fn visit_pat(&mut self, _: &'ast Pat) {}
 
     fn visit_macro(&mut self, found: &'ast syn::Macro) {
         self.0.extend(first_literal(&found.tokens));

@@ -56,7 +56,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+    ORDER BY d.adrelid, d.adnum
 $$;
 
 -- A table has rows where its file has pages: to see that takes no right to read them.

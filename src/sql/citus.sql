@@ -65,8 +65,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Has this node have what the coordinator has. A generator, or a series that counts in a registry, stays as it is where there is one of
-   the name; no tag and no series is opened. Roles that are not here get nothing. */
+/* Has this node have what the coordinator has. Generators, and series that count in a registry, are added and not changed; no tag and
+   no series is opened. Roles that are not here get nothing. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -160,8 +160,7 @@ BEGIN
 END
 $$;
 
-/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
-   has is read as JSON. */
+/* The nodes that can have ids of their own, in Citus' catalog; no standbys. Columns that not every version has are read as JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_nodes()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -208,8 +207,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
-   raised, as the statement would be logged with the error. */
+/* Makes this node's user mapping for a registry. Returns an error, raises none: the statement, with a password, would be logged. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -231,8 +229,7 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
-   still draw from that. */
+/* Has this node use the registry of this identity, unless it does already; takes it from no other, which other nodes may draw from. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -282,8 +279,7 @@ BEGIN
 END
 $$;
 
-/* Writes a row for each lease that the nodes of a cluster have from elsewhere, in JSON, so that none of them is granted to another
-   node. By the token its holder takes it over. */
+/* Records leases that nodes have from elsewhere, so that no other node is granted them. By the token its holder takes one over. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -74,8 +74,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
-/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
-   of the table's owner: it takes a lock, and gives nothing. */
+/* Fails where there is no generator of this name; else keeps it until the transaction ends: for any role, with the table owner's rights. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -86,8 +85,7 @@ BEGIN
 END
 $$;
 
-/* Fails where columns take their default from a generator, or sequences are bound to it. Any login can make temporary tables: other
-   sessions' do not count. */
+/* Fails where columns take their default from a generator, or sequences are bound to it. Other sessions' temporary tables do not count. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable

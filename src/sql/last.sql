@@ -1,5 +1,4 @@
-/* Every role may call functions that check the caller's rights themselves, and those that only tell. The rest is for the
-   extension's owner, a superuser; it may grant it. */
+/* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 DO $$

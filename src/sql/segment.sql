@@ -61,8 +61,7 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges go with their tag, whichever role deletes or renames it. So do bound sequences of one that is renamed; those of one that is
-   deleted stay: their calls fail, and say so. */
+/* Privileges follow a tag that is deleted or renamed, and bound sequences one that is renamed. Calls of those of a deleted one fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

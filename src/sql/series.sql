@@ -1,5 +1,4 @@
-/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
-   its key, in the caller's transaction. */
+/* Series, and the counters of their keys. A number of a gapless series is taken by changing its key's row in the caller's transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -762,8 +761,7 @@ COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may s
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
-   index. */
+/* A row each for a key's counter. A condition on the key in the column of its type uses the index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (

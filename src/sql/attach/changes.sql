@@ -347,8 +347,7 @@ BEGIN
 END
 $$;
 
--- The sequence that a column owns; null where it has none. Of the column's type where its own does not hold the numbers to come: a
--- serial of integer whose column was widened leaves a sequence that ends where integers do.
+-- The sequence that a column owns, or null; widened to the column's type, as after a serial of integer was, if numbers to come need it.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -387,8 +386,7 @@ BEGIN
 END
 $$;
 
--- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
--- down is on the other side of our ids.
+-- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts down never meets our ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

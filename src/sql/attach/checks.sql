@@ -158,8 +158,7 @@ BEGIN
 END
 $$;
 
--- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
--- be seen.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

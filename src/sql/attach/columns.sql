@@ -36,8 +36,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Those that the column owns, as an identity's or a serial's, or that its default names; of those below it, too. owner: the table whose
--- column owns it.
+-- Sequences that the column, or one below it, owns or names in its default. owner: the table whose column owns it.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

@@ -28,27 +28,39 @@ COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys a
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
-DO $$
-DECLARE
-    type text;
-BEGIN
-    FOREACH type IN ARRAY ARRAY['bigint', 'text', 'uuid'] LOOP
-        EXECUTE format('CREATE TABLE snowflake_ids.series_%1$s (
-                series     bigint NOT NULL,
-                key        %1$s %2$s NOT NULL,
-                last_value bigint NOT NULL,
-                period     date,
-                version    bigint,
-                PRIMARY KEY (series, key)
-            ) WITH (fillfactor = 50)', type, CASE type WHEN 'text' THEN 'COLLATE "C" CHECK (octet_length(key) <= 512)' ELSE '' END);
-        EXECUTE format('COMMENT ON TABLE snowflake_ids.series_%s IS %L', type, 'counters of series with keys of type ' || type);
-        PERFORM pg_catalog.pg_extension_config_dump(format('snowflake_ids.series_%s', type), '');
-    END LOOP;
-END
-$$;
+CREATE TABLE snowflake_ids.series_bigint (
+    series     bigint NOT NULL,
+    key        bigint NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    version    bigint,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_text (
+    series     bigint NOT NULL,
+    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
+    last_value bigint NOT NULL,
+    period     date,
+    version    bigint,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_uuid (
+    series     bigint NOT NULL,
+    key        uuid NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    version    bigint,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
+COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
+COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
 COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
     'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
 /* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
 CREATE TABLE snowflake_ids.series_privilege (

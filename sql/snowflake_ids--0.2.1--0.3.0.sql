@@ -28,6 +28,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     PERFORM snowflake_ids_internal.series_check_scope(NEW.kind, NEW.scope);
+    IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
+            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            HINT = 'Create another series, with a start above the numbers of this one.';
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -51,6 +57,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.series_create(
 DECLARE
     -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
+    registries text[];
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     IF kind COLLATE "C" = 'dense' THEN
@@ -73,21 +80,20 @@ BEGIN
             DETAIL = 'Its key table is made beside a distributed table.',
             HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
     END IF;
-    PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
+    -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
+    IF scope COLLATE "C" = 'global' THEN
+        LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+        SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+        PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
+    END IF;
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections, scope)
     VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections,
         scope)
     ON CONFLICT DO NOTHING;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.series_taken(name);
-    END IF;
-    IF kind COLLATE "C" = 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_make_sections(name);
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.series_taken(name) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.series_make_sections(name) WHERE kind COLLATE "C" = 'monotonic';
+    PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
 DROP TRIGGER series_recounted ON snowflake_ids.series;
@@ -864,7 +870,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+    ORDER BY d.adrelid, d.adnum
 $$;
 
 
@@ -887,7 +896,12 @@ BEGIN
     -- Asked twice: they may be given up until it is seen to that they stay.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
-            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            IF highest > 0 THEN
+                RAISE NOTICE USING
+                    MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
+                    DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+                    HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
+            END IF;
             RETURN;
         END IF;
     END IF;
@@ -928,11 +942,1732 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
             DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
-                tag, most);
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.', tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
     END IF;
+END
+$$;
+
+/* What attach, detach, sequences, series and Citus are made of, in fewer functions. */
+DROP TRIGGER sequence_follow ON snowflake_ids.segment;
+DROP TRIGGER series_keep_name ON snowflake_ids.series;
+DROP FUNCTION
+    snowflake_ids_internal.above_other_nodes,
+    snowflake_ids_internal.attach_coordinator,
+    snowflake_ids_internal.attach_workers,
+    snowflake_ids_internal.check_attach,
+    snowflake_ids_internal.check_detach,
+    snowflake_ids_internal.check_others_of_sequence,
+    snowflake_ids_internal.check_preloaded,
+    snowflake_ids_internal.check_tag_stays,
+    snowflake_ids_internal.citus_refuse_move,
+    snowflake_ids_internal.citus_rights,
+    snowflake_ids_internal.citus_series,
+    snowflake_ids_internal.generator_users,
+    snowflake_ids_internal.highest_own_id,
+    snowflake_ids_internal.highest_stored,
+    snowflake_ids_internal.propagate,
+    snowflake_ids_internal.propagate_nothing,
+    snowflake_ids_internal.reached_by_groups,
+    snowflake_ids_internal.registry_place,
+    snowflake_ids_internal.restore_identity,
+    snowflake_ids_internal.sequence_follow,
+    snowflake_ids_internal.series_check_home,
+    snowflake_ids_internal.series_keep_name,
+    snowflake_ids_internal.tell_numbers_go_on,
+    snowflake_ids_internal.tell_other_of_sequence,
+    snowflake_ids_internal.tell_other_servers,
+    snowflake_ids_internal.tell_tables_without_identity;
+CREATE OR REPLACE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
+    tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach');
+    IF relation IS NULL OR "column" IS NULL OR sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_redirects() WHERE sequence COLLATE "C" = 'redirect';
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
+        RETURN;
+    END IF;
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice. The coordinator is
+    -- changed in a session of its own, whose transaction has ended then: that stays whatever happens afterwards.
+    PERFORM snowflake_ids_internal.check_alone('attach', relation);
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), "column", kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
+    tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), "column", snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
+    PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
+DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    known text;
+    highest bigint;
+    most bigint;
+    expression text;
+    former text;
+    identities jsonb;
+    shared regclass;
+BEGIN
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    PERFORM snowflake_ids_internal.check_uses(relation, "column", kind)
+    WHERE snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C";
+    IF NOT distributed THEN
+        shared := snowflake_ids_internal.shared_sequence(relation, "column");
+        IF shared IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator, sequence);
+            PERFORM snowflake_ids_internal.progress_end('attach');
+            RETURN;
+        END IF;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        SELECT t.tag INTO tag
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
+        WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
+            AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag);
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(relation, tag);
+        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", tag);
+    END IF;
+    expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    identities := snowflake_ids_internal.former_identities(relation, "column");
+    -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+    known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
+    IF tag <> known COLLATE "C" THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
+            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
+    highest := snowflake_ids_internal.highest_id(relation, "column");
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
+    END IF;
+    PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+        CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false) WHERE distributed;
+    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
+        -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and
+        -- have given some that are not stored: where these may be in the range that the new ids begin in, there is room for them.
+        IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
+            highest := least(9223372036854775807, highest::numeric + (1::bigint
+                << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
+        END IF;
+    ELSE
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
+    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
+    -- and before any node gives ids of the tag.
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
+        FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
+        WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
+            -- One that ends where its type does is widened.
+            AND s.seqmax <> snowflake_ids_internal.type_maximum(s.seqtypid);
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
+    END IF;
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator, identities);
+    ELSIF sequence COLLATE "C" = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
+    END IF;
+    PERFORM snowflake_ids_internal.progress_end('attach');
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
+DECLARE
+    distributed boolean;
+    expression text;
+    identities jsonb;
+    highest bigint;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach');
+    distributed := snowflake_ids_internal.is_distributed(relation);
+    IF relation IS NULL OR "column" IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'relation and column must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are sequence, identity and none.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
+    expression := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
+            DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
+                ELSE format('Its default is %s.', expression) END,
+            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
+                    s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
+                WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
+                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
+    END IF;
+    identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
+    kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
+        -- Before the highest id is looked for: from then on no worker takes one.
+        PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
+        highest := coalesce(snowflake_ids_internal.highest_of_group(0, relation, "column", expression), 0);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
+    ELSE
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
+        PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
+    IF kind COLLATE "C" = 'none' THEN
+        PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
+    ELSE
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
+            RAISE NOTICE USING
+                MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', "column", relation),
+                DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+        END IF;
+        IF kind COLLATE "C" = 'sequence' THEN
+            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
+        ELSE
+            PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
+    PERFORM snowflake_ids_internal.progress_end('detach');
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(m, format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', m, attribute, change))
+    FROM unnest(ARRAY(SELECT snowflake_ids_internal.table_and_below(relation))) m;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    has aclitem[];
+    as_made aclitem[];
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described))
+    WHERE octet_length(described) <= 8000;
+    SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
+    FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
+    rights := coalesce(rights, as_made);
+    IF has @> rights AND rights @> has THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role))
+    FROM (SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
+        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee) AS a (role);
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('GRANT %s %sTO %s%s', e.privilege_type, on_sequence,
+        coalesce(quote_ident(r.rolname), 'PUBLIC'), CASE WHEN e.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+    FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other record;
+BEGIN
+    FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
+        IF other.most < check_others_of_sequence.most THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                    other.other_attribute, other.other, sequence),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = 'Widen that column first.';
+        END IF;
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.other_attribute, other.other),
+            DETAIL = format('It takes them from sequence "%s".', sequence);
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
+    generator text, identities jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    owner regclass;
+    obstacle record;
+    former record;
+    most bigint := snowflake_ids_internal.column_maximum(relation, attribute);
+    drops boolean := false;
+BEGIN
+    FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(owned);
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
+        IF obstacle.message IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute, most);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator, most);
+            PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
+                identities ->> owner::oid::text);
+        ELSE
+            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
+                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
+            drops := true;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.lock_relation(s), snowflake_ids_internal.sequence_unbind(s, highest)
+    FROM unnest(ARRAY(SELECT o.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) o
+        WHERE o.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(o.sequence))) s;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    without text;
+BEGIN
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
+        WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
+    LOOP
+        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, coalesce(identities ->> member::oid::text = 'a', false),
+            snowflake_ids_internal.kept_sequence(member, attribute, highest), '');
+    END LOOP;
+    -- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
+    SELECT string_agg(b::text, ', ' ORDER BY b::text) INTO without
+    FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+    WHERE a.attidentity = '';
+    IF without IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            DETAIL = format('Rows inserted into them directly need one: %s.', without),
+            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
+    options text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass;
+    course record;
+    rights aclitem[];
+    described text;
+BEGIN
+    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation),
+            HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
+    END IF;
+    IF kept IS NOT NULL THEN
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        options := course.options;
+        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
+        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || nullif(options, '') || ')');
+    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+    IF sequence IS NULL THEN
+        RAISE object_in_use USING
+            MESSAGE = format('the schema of relation "%s" was renamed meanwhile', relation),
+            HINT = 'Try again.';
+    ELSIF kept IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        PERFORM snowflake_ids_internal.set_rights(sequence, rights, described);
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('snowflake', 'segment') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are snowflake and segment.';
+    ELSIF kind COLLATE "C" = 'snowflake' AND tag IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'snowflake ids have no tag',
+            DETAIL = format('The tag given is "%s".', tag),
+            HINT = 'Leave the tag out, or take kind => ''segment''.';
+    ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'ids of a segment tag have no generator',
+            DETAIL = format('The generator given is "%s".', left(generator, 128)),
+            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
+    END IF;
+    PERFORM snowflake_ids_internal.generator_keep(generator) WHERE generator IS NOT NULL;
+    -- A default that gives no ids would make each insert fail.
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
+            DETAIL = 'snowflake_ids.attach() needs ids of this server, which it gives only if it loaded the library when it was started.',
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    locked regclass[] := '{}';
+    members regclass[];
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    -- An older snapshot would not see the rows that came while we waited for the lock.
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    -- Until there is none below that is not locked.
+    LOOP
+        members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+        EXIT WHEN members <@ locked;
+        PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f'), snowflake_ids_internal.lock_relation(m)
+        FROM unnest(members) m WHERE m <> ALL (locked);
+        locked := locked || members;
+    END LOOP;
+    -- While we waited for a lock all of it may have changed.
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> ALL (kinds) THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a table', relation),
+            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    members regclass[] := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+    most bigint := CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.column_maximum(relation, attribute)
+        ELSE 9223372036854775807 END;
+    other record;
+BEGIN
+    SELECT c.conrelid::regclass AS member, c.confrelid::regclass AS of INTO other
+    FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
+    WHERE c.contype = 'f' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND NOT a.atthasdef AND a.attidentity = '' LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
+            DETAIL = format('Its values are those of table %s.', other.of),
+            HINT = 'Attach the column that it refers to.';
+    END IF;
+    SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
+    FROM unnest(members) b, pg_attribute a, pg_attrdef f, pg_depend d, pg_class s
+    WHERE a.attrelid = b AND a.attname = attribute COLLATE "C" AND f.adrelid = b AND f.adnum = a.attnum
+        AND d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+        AND s.relkind = 'S' AND NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('default of column "%s" of relation "%s" is more than a number of a sequence', attribute, other.member),
+            DETAIL = format('It is %s.', other.expression),
+            HINT = 'Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.';
+    END IF;
+    FOR other IN
+        SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
+            snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
+        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
+            JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
+            JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
+        WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
+            AND snowflake_ids_internal.base_type(a.atttypid) IN ('smallint'::regtype, 'integer'::regtype)
+        ORDER BY 1, 2
+    LOOP
+        CONTINUE WHEN other.most >= most;
+        IF kind COLLATE "C" = 'snowflake' THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" refers to the column, and cannot hold its ids', other.attribute, other.relation),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
+        END IF;
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
+            HINT = 'Widen it before ids come so far.';
+    END LOOP;
+    FOR other IN
+        SELECT format('constraint "%s" of relation "%s"', c.conname, c.conrelid::regclass) AS name, pg_get_constraintdef(c.oid) AS definition,
+            c.conrelid::regclass AS relation, c.conname
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
+        WHERE c.contype = 'c' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND c.coninhcount = 0
+        UNION ALL
+        SELECT format('constraint "%s" of domain %s', c.conname, c.contypid::regtype), pg_get_constraintdef(c.oid), NULL, c.conname
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
+        WHERE c.contype = 'c'
+        ORDER BY 3, 4
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = other.name || ' checks the ids to come',
+            DETAIL = left(other.definition, 1000);
+    END LOOP;
+    FOR other IN
+        SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
+        FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
+            JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
+        -- For each row, before an INSERT.
+        WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
+        ORDER BY 2, 1
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" has no default, and may be filled by trigger "%s"', attribute, other.relation,
+                other.tgname),
+            DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
+            HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
+                left(kind, 128));
+    END LOOP;
+    IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
+            WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
+        AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
+    THEN
+        RAISE NOTICE USING
+            MESSAGE = format('relation "%s" has partitions by ranges of the column, and none for all ids to come', relation),
+            HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
+        s.seqcache, CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END), p.last_value, p.is_called
+    FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+BEGIN
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
+        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
+    IF FOUND AND bound.tag IS NULL THEN
+        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
+    ELSIF NOT FOUND THEN
+        SELECT CASE WHEN NOT p.is_called THEN p.last_value - 1
+            WHEN s.seqincrement < 0 THEN greatest(s.seqstart, p.last_value)
+            ELSE p.last_value END
+        INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_position(sequence) p WHERE s.seqrelid = sequence;
+    ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+        highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+    ELSE
+        -- Which ids it gave is not known any more.
+        RAISE undefined_object USING
+            MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+            DETAIL = 'The sequence gave ids of it, and must go on above them.',
+            HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+    END IF;
+    RETURN greatest(highest, bound.last_number);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
+    member regclass;
+    looked_at bigint;
+    stored bigint;
+BEGIN
+    FOR member, looked_at IN SELECT m, place - 1 FROM unnest(members) WITH ORDINALITY t (m, place) LOOP
+        PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
+        BEGIN
+            stored := greatest(stored,
+                snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
+        EXCEPTION WHEN undefined_function THEN
+            -- What an index computes is planned with it.
+            RAISE undefined_function USING
+                MESSAGE = SQLERRM,
+                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
+                    (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
+                     WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
+                HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
+        END;
+    END LOOP;
+    RETURN greatest(stored, 0,
+        (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
+        -- Any role may name a tag in a default. How far another's is, is not told.
+        (SELECT max(snowflake_ids_internal.highest_of_tag(t))
+            FROM (SELECT DISTINCT c.relowner,
+                    snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
+                FROM unnest(members) b JOIN pg_class c ON c.oid = b) tags (owner, t)
+            WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(owner, t)));
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (SELECT FROM pg_catalog.pg_dist_partition AS p WHERE p.logicalrelid = relation);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.node_group() RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN 0;
+    END IF;
+    RETURN coalesce((SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g LIMIT 1), 0);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_coordinator(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    coordinator text;
+BEGIN
+    IF snowflake_ids_internal.node_group() = 0 OR NOT snowflake_ids_internal.is_distributed(relation) THEN
+        RETURN;
+    END IF;
+    SELECT format('host %s, port %s', n.nodename, n.nodeport) INTO coordinator
+    FROM pg_catalog.pg_dist_node AS n WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1;
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('table "%s" is a distributed table, and this node is a worker', relation),
+        DETAIL = 'Its columns are attached and detached on all nodes, from the coordinator.',
+        HINT = format('Connect to the coordinator%s, and call the function there.', coalesce(', at ' || coordinator, ''));
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence_name text := coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
+        snowflake_ids_internal.free_sequence_name(relation, attribute));
+    reached jsonb := (SELECT coalesce(jsonb_object_agg(n.groupid, snowflake_ids_internal.highest_of_group(n.groupid, relation, attribute,
+        expression)), '{}') FROM (SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0) AS n);
+BEGIN
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)', snowflake_ids_internal.qualified_name(relation), attribute,
+        kind, sequence_name, reached, snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
+    generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass := relation_name;
+    here text;
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
+    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
+    END IF;
+    IF kind IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
+    PERFORM snowflake_ids_internal.check_registered();
+    here := snowflake_ids_internal.registries_in_use();
+    IF here <> registries COLLATE "C" THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
+    ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
+                current_setting('snowflake_ids.layout'), layout);
+    END IF;
+    SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
+    IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here, generator_layout);
+    END IF;
+    PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression)
+    WHERE kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
+DECLARE
+    relation regclass := relation_name;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
+    PERFORM snowflake_ids_internal.discard_received(tag) WHERE kind COLLATE "C" = 'segment';
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
+    ELSIF sequence COLLATE "C" = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
+    reached jsonb, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
+DECLARE
+    relation regclass := relation_name;
+    node_group int := snowflake_ids_internal.node_group();
+    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
+    highest bigint := (reached ->> node_group::text)::bigint;
+    is_wide boolean := snowflake_ids_internal.column_type(relation, attribute) = 'bigint'::regtype;
+    options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
+        ELSE '' END;
+    sequence regclass;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
+    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
+        highest := least(highest + (1::bigint << 36), numbers.last);
+    END IF;
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
+    -- Where it was detached before, and the coordinator was not.
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    IF kind COLLATE "C" = 'none' THEN
+        RETURN;
+    END IF;
+    sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
+    -- Of the name that it has on the coordinator, but the column's no more.
+    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
+        sequence := sequence_name::regclass;
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
+            snowflake_ids_internal.qualified_name(relation), attribute));
+    END IF;
+    -- One that was of a narrower type would count where other nodes count.
+    IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        sequence := NULL;
+    END IF;
+    IF kind COLLATE "C" = 'identity' THEN
+        PERFORM snowflake_ids_internal.restore_identity(relation, attribute, highest, false, sequence, options);
+        RETURN;
+    END IF;
+    sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
+    -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+    PERFORM snowflake_ids_internal.set_default(relation, attribute,
+        format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    reached bigint;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
+        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
+        IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
+            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
+            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
+        ELSE
+            drops := true;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    old text;
+BEGIN
+    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+    LOOP
+        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.tell_tag_stays(old) WHERE old <> expression COLLATE "C";
+        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
+            RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
+        END IF;
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+    other_attribute name;
+BEGIN
+    SELECT c.relation, c.attribute INTO other, other_attribute FROM snowflake_ids_internal.columns_of_tag(tag) c
+    WHERE c.relation NOT IN (SELECT snowflake_ids_internal.table_and_below(tell_shared_tag.relation))
+        OR c.attribute <> tell_shared_tag.attribute COLLATE "C" LIMIT 1;
+    IF FOUND THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
+                attribute, relation, other_attribute, other),
+            HINT = 'For ids of its own, attach it with a tag of another name.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+    most bigint;
+    obstacle record;
+    member regclass;
+    former record;
+    holders text;
+BEGIN
+    IF sequence COLLATE "C" <> 'redirect' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'Numbers of its own would come beside the column''s ids.',
+            HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
+    END IF;
+    SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
+    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
+            DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.', attribute, relation),
+            HINT = 'Give it the same default before, or drop its default.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    PERFORM snowflake_ids_internal.lock_relation(shared);
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('sequence "%s" is not the table owner''s to bind', shared),
+            DETAIL = format('Column "%s" of relation "%s" takes numbers of it, and others do.', attribute, relation),
+            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
+    END IF;
+    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
+    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
+    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
+        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is bound otherwise', shared),
+            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
+                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
+                ELSE 'It gives snowflake ids.' END,
+            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+    END IF;
+    PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
+        CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
+    highest := snowflake_ids_internal.highest_id(relation, attribute);
+    IF bound.sequence IS NULL THEN
+        -- Its columns say where it ends then.
+        SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
+        IF obstacle.message IS NOT NULL THEN
+            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+        END IF;
+        PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
+        IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+            tag := snowflake_ids_internal.default_tag(shared);
+            PERFORM snowflake_ids_internal.check_unnamed_tag(shared, tag);
+        END IF;
+        PERFORM snowflake_ids_internal.sequence_bind(shared, kind, tag, generator, most);
+        PERFORM snowflake_ids_internal.sequence_remember(shared, former.type, former.cycles, former.unlogged, NULL);
+    ELSIF bound.tag IS NOT NULL THEN
+        tag := bound.tag;
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = shared));
+    ELSE
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest,
+            snowflake_ids_internal.id_default(kind, NULL, generator));
+    END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
+        DETAIL = 'The column does not have it for itself.';
+    SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
+    FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
+        AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
+    IF holders IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('roles that may use sequence "%s" may need privileges on segment tag "%s"', shared, left(tag, 128)),
+            DETAIL = format('The tag is restricted. These roles have rights on the sequence: %s.', holders),
+            HINT = 'Grant them USAGE with snowflake_ids.segment_grant.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
+            ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
+        FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
+            LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
+        WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
+        'rights', (SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
+            FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag),
+        'series', (SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
+                (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
+                FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
+            FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
+        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
+        'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
+        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END,
+        'defaults', snowflake_ids_internal.citus_defaults(),
+        'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
+            FROM snowflake_ids.generator AS g),
+        'rights', md5((d.defined -> 'rights')::text),
+        -- Who may use a distributed one, Citus tells.
+        'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
+                ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
+            FROM jsonb_array_elements(d.defined -> 'series') AS w),
+        'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
+            FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
+    FROM snowflake_ids.status AS s, snowflake_ids_internal.citus_definitions() AS d (defined),
+         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
+                 string_agg(server, ',' ORDER BY position) AS server
+          FROM snowflake_ids.registry_server) AS r
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed jsonb;
+BEGIN
+    IF on_workers THEN
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_workers(command) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE OR w.result NOT IN ('', 'DO');
+    ELSE
+        SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
+    END IF;
+    RETURN coalesce(failed, '{}');
+END
+$$;
+CREATE OR REPLACE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    /* For how long worker ids are waited for. */
+    deadline timestamptz := clock_timestamp() + interval '30 s';
+    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
+    used     text;
+    identity text;
+    options  text[];
+    timeline bigint;
+    there    json;
+    version  text;
+    place    text;
+    old      text;
+    told     jsonb;
+    idle     jsonb;
+    mapped   jsonb;
+    failed   text[];
+    passes   boolean;
+    nodes    bigint;
+    workers  text;
+    held     jsonb;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
+    END IF;
+    PERFORM snowflake_ids_internal.citus_check();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
+        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
+        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'pg_dist_node has no row of group 0.',
+            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+    ELSIF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
+    END IF;
+    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
+    IF outside THEN
+        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        SELECT coalesce(m.umoptions, '{}') INTO options
+        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
+                ERRCODE = 'undefined_object',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+        END IF;
+    ELSIF used IS NOT NULL THEN
+        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'A database that has its ids from elsewhere is no registry.',
+            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+    END IF;
+    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
+        WHERE NOT n.is_active
+    LOOP
+        RAISE NOTICE 'node % is not active, and left out', place USING
+            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
+    END LOOP;
+
+    IF outside THEN
+        there := snowflake_ids_internal.registry_look(server);
+        identity := there ->> 'identity';
+        timeline := (there ->> 'timeline')::bigint;
+    ELSE
+        identity := snowflake_ids_internal.registry_identity();
+        timeline := snowflake_ids_internal.registry_timeline();
+    END IF;
+    -- As nodes would be moved one after another, one that has moved could get the worker id, or the numbers, of one that has not.
+    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        JOIN pg_catalog.run_command_on_all_nodes(format($command$
+            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
+                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
+            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
+    WHERE n.is_active AND r.success AND r.result <> '';
+    IF old IS NOT NULL THEN
+        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = old,
+            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+    END IF;
+
+    -- An extension that was created here before Citus is not on the workers.
+    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
+            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
+            CREATE EXTENSION snowflake_ids VERSION %L;
+        END IF;
+    END$do$ $command$, version), true);
+
+    IF outside THEN
+        -- A worker that does not know the function would log the statement, with the password.
+        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
+        FROM pg_catalog.run_command_on_workers(
+                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success AND w.result <> 'f';
+        IF old IS NOT NULL THEN
+            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = old,
+                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+            AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+            AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+            AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+            THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
+        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        told := told || snowflake_ids_internal.citus_tell(
+            format('SELECT snowflake_ids_internal.citus_run(%L)',
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
+    END IF;
+    IF NOT outside THEN
+        -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
+        SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
+        FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON n.node_id = r.nodeid
+        WHERE r.success AND r.result <> '';
+        held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
+        IF held <> '{}' THEN
+            RAISE EXCEPTION 'the worker ids of the cluster''s nodes cannot be noted' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
+                HINT = 'Nothing was changed. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+    END IF;
+    -- While the coordinator gives ids of its own, none goes to the registry.
+    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
+    END IF;
+    told := told || coalesce(mapped, '{}');
+    -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
+    told := snowflake_ids_internal.citus_tell(
+        format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
+
+    -- Worker ids come within a second or so.
+    LOOP
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
+        INTO nodes, failed, passes, workers
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
+                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
+                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
+                          ELSE l.problem END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
+        EXIT WHEN failed IS NULL;
+        IF NOT passes OR clock_timestamp() > deadline THEN
+            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = array_to_string(failed, E'\n'),
+                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+        END IF;
+        PERFORM pg_sleep(0.5);
+    END LOOP;
+    IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
+        -- All nodes are there, each with what it had.
+        UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
+    END IF;
+    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
+        DETAIL = format('Worker ids: %s.', workers);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
+    name           text,
+    layout         text    DEFAULT NULL,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- Written out: in another server's dump it means the same.
+    own_layout text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    own_layout := snowflake_ids_internal.server_layout();
+    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+    -- Two at a time could each find the last place free.
+    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
+    PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
+    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    PERFORM snowflake_ids_internal.generator_unknown(name) WHERE NOT FOUND;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
+    users text;
+BEGIN
+    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
+    FROM (
+        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+            JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+            AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    ) AS u (text);
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Attach the columns to another generator first, or detach them.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    PERFORM snowflake_ids_internal.generator_unknown(name) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
+    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object, o.privileges
+    FROM (VALUES
+        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
+        ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
+            'advance_sequence as_owner attach_here attach_in_session attach_shared attach_worker base_type bind_own bind_sequences
+            bounded_lock_timeout call_with check_alone check_column check_coordinator check_kind check_others_of_sequence check_registered
+            check_room_above check_snowflake_above check_table check_unnamed_tag check_uses check_worker check_workers citus_run
+            citus_run_on_workers column_maximum column_type columns_of_tag create_sequence create_sequence_for default_of default_tag
+            detach_worker detach_workers discard_received drop_identities drop_sequences former_identities free_sequence_name function_of
+            generator_keep highest_id highest_number highest_of_group highest_of_tag id_default identity_sequence in_transaction_block
+            is_default_of is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
+            numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
+            registry_identity restore_identities restore_identity restore_sequence resume_sequences seed_tag sequence_bind
+            sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
+            sequence_record sequence_remember sequence_resume_above sequence_unbind sequences_of set_default set_rights set_sequence
+            shared_sequence table_and_below tag_of_default tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own
+            unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
+            'SELECT, INSERT, UPDATE, DELETE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
+            'snowflake_ids.layout_change', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, '
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
+            'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
+        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
+        -- The second one is for restoring the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
+            'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry, snowflake_ids.use_local_registry, snowflake_ids.worker_release, '
+            'snowflake_ids.worker_release_former', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry_server, snowflake_ids.received, snowflake_ids.worker_lease', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset, snowflake_ids.state_adopt, snowflake_ids.clock_accept', 'EXECUTE')
+    ) AS o (of_part, object, privileges)
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'The parts are tags, generators, series, registry and state.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = OLD.tag;
+        DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = OLD.tag;
+    ELSE
+        UPDATE snowflake_ids.segment_privilege AS p SET tag = NEW.tag WHERE p.tag = OLD.tag;
+        UPDATE snowflake_ids.segment_restricted AS r SET tag = NEW.tag WHERE r.tag = OLD.tag;
+        UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    servers text;
+    first name;
+    place text;
+    was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
+BEGIN
+    -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
+    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
+    INTO servers, first FROM snowflake_ids.registry_server;
+    IF servers IS NOT NULL AND was_home THEN
+        RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
+            ERRCODE = 'serialization_failure',
+            DETAIL = 'Until then the segment tags of this database were kept here.',
+            HINT = 'Try again.';
+    ELSIF servers IS NOT NULL THEN
+        -- The registry is on a foreign server, or on the coordinator of a Citus cluster.
+        IF first COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+            SELECT format('host %s, port %s', n.nodename, n.nodeport) INTO place FROM pg_catalog.pg_dist_node AS n
+            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1;
+        ELSE
+            SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
+            FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
+            WHERE s.srvname = first COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+        END IF;
+        RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'Changes here would have no effect.',
+            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || left(place, 1000), ''));
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reached bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN snowflake_ids_internal.segment_raise(tag, value);
+    END IF;
+    SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+    RETURN CASE WHEN reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN reached ELSE value END;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others text;
+    way text;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        others := 'It gives ids of segment tag "%s", which a registry gives to other servers, too.';
+        way := 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSIF snowflake_ids_internal.has_workers() THEN
+        others := 'It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.';
+        way := 'To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+            'node SELECT snowflake_ids.segment_discard(%1$L).';
+    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
+        others := 'Others take ids of segment tag "%s", too.';
+        way := 'To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).';
+    ELSE
+        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+        RETURN;
+    END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+        DETAIL = format(others, tag),
+        HINT = format(way, tag);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+    terms pg_sequence;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF class.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF class.relpersistence = 'u' THEN
+        message := format('cannot bind unlogged sequence "%s"', sequence);
+        detail := 'A crash would set it back to numbers that were given.';
+        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
+    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
+        message := format('sequence "%s" must be bigint', sequence);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
+        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+    ELSIF terms.seqcycle THEN
+        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        detail := 'Ids do not come again.';
+        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+BEGIN
+    SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint') WHERE type <> 'bigint'::regtype;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE') WHERE cycles;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED') WHERE unlogged;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
+    unlogged boolean, number bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    change text := format('ALTER SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
+    type_then regtype := coalesce(type, (SELECT snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+            AND d.deptype IN ('a', 'i') LIMIT 1));
+BEGIN
+    IF number > snowflake_ids_internal.type_maximum(type_then) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+            DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+    ELSIF type_then <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
+    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE') WHERE cycles;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED') WHERE unlogged;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AND EXISTS (
+        SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND snowflake_ids_internal.is_distributed(d.refobjid::regclass)
+            OR d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence AND snowflake_ids_internal.is_distributed(f.adrelid::regclass))
+    THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
+            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
+            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+    ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+        PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+    column_name  name := "column";
+    table_name   text := relation::text;
+    of_table     pg_class;
+    of_column    pg_attribute;
+    of_key       pg_attribute;
+    terms        record;
+    column_type  oid;
+    key_name     text;
+    is_counted   boolean;
+    member       record;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
+            DETAIL = 'A trigger fills the column before a row is stored.';
+    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    -- No rows come meanwhile, and the table keeps its name.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
+    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
+
+    SELECT * INTO of_column FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
+    SELECT * INTO of_key FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
+    IF of_column.attnum IS NULL OR of_key.attnum IS NULL THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist',
+            CASE WHEN of_column.attnum IS NULL THEN column_name ELSE key_column END, relation);
+    END IF;
+    column_type := of_column.atttypid;
+    key_name := format_type(snowflake_ids_internal.base_type(of_key.atttypid), NULL);
+    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
+                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
+            DETAIL = 'The server fills it by itself.',
+            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
+                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+    ELSIF of_key.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
+            DETAIL = 'The server computes it after the trigger.',
+            HINT = 'Choose a plain column.';
+    ELSIF of_column.atthasdef THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
+            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
+            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+    ELSIF of_column.attnum = of_key.attnum THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
+    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
+            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
+            DETAIL = format('Its max_value is %s.', terms.max_value),
+            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
+            HINT = 'Choose another column, or a series whose keys are of this type.';
+    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
+            DETAIL = 'The trigger would move rows to another partition.';
+    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
+            HINT = 'Detach it first: snowflake_ids.series_detach.';
+    END IF;
+
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
+    FOR member IN
+        WITH RECURSIVE below (oid) AS (
+            SELECT relation::oid
+            UNION
+            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
+        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
+    LOOP
+        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
+                key_column, column_name)
+            USING series;
+        ELSIF snowflake_ids_internal.as_owner(member.name,
+                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
+            CONTINUE;
+        ELSIF is_counted THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('table %s has rows with numbers', member.name),
+                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                              quote_ident(pg_get_userbyid(member.relowner)));
+        ELSE
+            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
+                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+            EXIT;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.highest_of_group(node_group int, relation regclass, attribute name, expression text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
+    above bigint := greatest(numbers.first, 0);
+    tagged bigint := (SELECT snowflake_ids_internal.highest_of_tag(t) FROM snowflake_ids_internal.tag_of_default(expression) t
+        WHERE t IS NOT NULL);
+BEGIN
+    RETURN greatest(CASE WHEN tagged > above AND tagged <= numbers.last THEN tagged END,
+        (SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s::bigint AND %1$I <= %4$s::bigint',
+            attribute, b, above, numbers.last))) FROM snowflake_ids_internal.table_and_below(relation) b));
+END
+$$;
+CREATE OR REPLACE VIEW snowflake_ids.series_status WITH (security_barrier) AS
+SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
+       s.format, s.restricted, s.description, s.step, s.max_step, s.sections
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT CASE WHEN s.kind <> 'monotonic' THEN count(*) END AS keys FROM (
+        SELECT 1 FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id
+        UNION ALL SELECT 1 FROM snowflake_ids.series_text AS k WHERE k.series = s.id
+        UNION ALL SELECT 1 FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k) AS c
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+REVOKE EXECUTE ON FUNCTION
+    snowflake_ids_internal.check_others_of_sequence,
+    snowflake_ids_internal.highest_of_group,
+    snowflake_ids_internal.restore_identity
+FROM PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.check_others_of_sequence, '
+            'snowflake_ids_internal.highest_of_group, '
+            'snowflake_ids_internal.restore_identity, '
+            'snowflake_ids_internal.columns_of_tag TO %s', holder);
+    END LOOP;
 END
 $$;
 

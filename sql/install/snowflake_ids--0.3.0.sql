@@ -349,8 +349,7 @@ BEGIN
 END
 $$;
 
--- A query that reads the same table on a foreign server, as long as its temporary view is there. A view is read with its owner's user
--- mapping, whoever reads it.
+-- A query that reads the same table on a foreign server through a temporary view: whoever reads it, its owner's user mapping is used.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2212,8 +2211,7 @@ COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rule
 COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
 COMMENT ON COLUMN snowflake_ids.generator.modulus IS
     'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
-COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
-    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: as snowflake_ids.sequence_start says';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
@@ -2268,34 +2266,27 @@ BEGIN
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
-        PERFORM snowflake_ids_internal.generator_taken(name);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
-/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
-   of the table's owner: it takes a lock, and gives nothing. */
+/* Fails where there is no generator of this name; else keeps it until the transaction ends: for any role, with the table owner's rights. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_unknown(name) WHERE NOT FOUND;
 END
 $$;
 
-/* The columns that take their default from a generator, and the sequences that are bound to it; null where there are none. Any login can
-   make temporary tables: other sessions' do not count. */
-CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+/* Fails where columns take their default from a generator, or sequences are bound to it. Other sessions' temporary tables do not count. */
+CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
@@ -2317,15 +2308,6 @@ BEGIN
         WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
             AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
     ) AS u (text);
-    RETURN users;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    users text := snowflake_ids_internal.generator_users(name, bound);
-BEGIN
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
@@ -2376,9 +2358,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_unknown(name) WHERE NOT FOUND;
     PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
     DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
 END
@@ -2392,8 +2372,7 @@ SELECT g.name, g.layout, g.modulus, g.remainder,
             WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
        g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
-COMMENT ON VIEW snowflake_ids.generator_status IS
-    'named generators, and what this server''s counters of their layouts do';
+COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and what this server''s counters of their layouts do';
 GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* </end connected objects> */
 
@@ -2401,8 +2380,7 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 -- requires:
 --   generators
 
-/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
-   from its next start on. */
+/* Another layout, whose ids are all above those of the present one: for a named generator at once, for the server at its next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2599,8 +2577,7 @@ COMMENT ON COLUMN snowflake_ids.segment.life IS
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
-COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS
-    'the cluster that this timeline is of, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that are open only to roles with privileges on them. A table of its own: it restores even where a role of the next
@@ -2630,7 +2607,7 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges go with their tag, whichever role deletes or renames it. */
+/* Privileges follow a tag that is deleted or renamed, and bound sequences one that is renamed. Calls of those of a deleted one fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2640,6 +2617,7 @@ BEGIN
     ELSE
         UPDATE snowflake_ids.segment_privilege AS p SET tag = NEW.tag WHERE p.tag = OLD.tag;
         UPDATE snowflake_ids.segment_restricted AS r SET tag = NEW.tag WHERE r.tag = OLD.tag;
+        UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
     END IF;
     RETURN NULL;
 END
@@ -2725,48 +2703,38 @@ BEGIN
 END
 $$;
 
-/* Where a registry is, as far as it is said: of a foreign server, or of a Citus cluster's coordinator. */
-CREATE FUNCTION snowflake_ids_internal.registry_place(server name) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    place text;
-BEGIN
-    IF server COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
-            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
-    ELSE
-        SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
-        FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
-        WHERE s.srvname = server COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
-    END IF;
-    RETURN left(place, 1000);
-END
-$$;
-
 /* Refuses where the tags are kept by registries on other servers. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     servers text;
+    first name;
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
     -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT string_agg(quote_ident(server), ', ' ORDER BY position),
-           snowflake_ids_internal.registry_place((array_agg(server ORDER BY position))[1])
-    INTO servers, place FROM snowflake_ids.registry_server;
+    SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
+    INTO servers, first FROM snowflake_ids.registry_server;
     IF servers IS NOT NULL AND was_home THEN
         RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
             ERRCODE = 'serialization_failure',
             DETAIL = 'Until then the segment tags of this database were kept here.',
             HINT = 'Try again.';
     ELSIF servers IS NOT NULL THEN
+        -- The registry is on a foreign server, or on the coordinator of a Citus cluster.
+        IF first COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+            SELECT format('host %s, port %s', n.nodename, n.nodeport) INTO place FROM pg_catalog.pg_dist_node AS n
+            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1;
+        ELSE
+            SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
+            FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
+            WHERE s.srvname = first COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+        END IF;
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',
-            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || place, ''));
+            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
 $$;
@@ -3253,8 +3221,7 @@ COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst firs
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
-SET intervalstyle = 'postgres' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres' AS $$
 DECLARE
     s record;
     told jsonb;
@@ -3442,8 +3409,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
     'says that no server issues ids under a lease of a former registry that this one does not know';
 
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives a leased worker id up; holder_is_down says that its holder is gone for good';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3469,8 +3435,7 @@ CREATE TABLE snowflake_ids.sequence_binding (
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
-    'the named generator that its snowflake ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
     'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
@@ -3505,18 +3470,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
-CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
-
-/* So does a generator. */
+/* A generator that is renamed takes its sequences with it. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3549,22 +3503,18 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reached bigint;
 BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
-        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
-            RETURN reached;
-        END IF;
-        RETURN value;
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN snowflake_ids_internal.segment_raise(tag, value);
     END IF;
-    RETURN snowflake_ids_internal.segment_raise(tag, value);
+    SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+    RETURN CASE WHEN reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN reached ELSE value END;
 END
 $$;
 
 /* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
    default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
@@ -3603,39 +3553,39 @@ $$;
 /* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    has_workers boolean := false;
 BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
+        RETURN false;
     END IF;
-    RETURN has_workers;
+    RETURN EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0);
 END
 $$;
 
 /* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others text;
+    way text;
 BEGIN
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
-            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+        others := 'It gives ids of segment tag "%s", which a registry gives to other servers, too.';
+        way := 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
     ELSIF snowflake_ids_internal.has_workers() THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
-            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
-                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
+        others := 'It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.';
+        way := 'To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+            'node SELECT snowflake_ids.segment_discard(%1$L).';
     ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
-            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
+        others := 'Others take ids of segment tag "%s", too.';
+        way := 'To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).';
     ELSE
         PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+        RETURN;
     END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+        DETAIL = format(others, tag),
+        HINT = format(way, tag);
 END
 $$;
 
@@ -3689,8 +3639,7 @@ BEGIN
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
-            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which starts again at its end', sequence);
@@ -3713,15 +3662,9 @@ DECLARE
 BEGIN
     SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
     FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
-    IF type <> 'bigint'::regtype THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
-    END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint') WHERE type <> 'bigint'::regtype;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE') WHERE cycles;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED') WHERE unlogged;
 END
 $$;
 
@@ -3737,21 +3680,15 @@ DECLARE
         WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
             AND d.deptype IN ('a', 'i') LIMIT 1));
 BEGIN
-    IF type_then <> 'bigint'::regtype THEN
-        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
-            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
-        ELSE
-            RAISE NOTICE USING
-                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
-                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
-        END IF;
+    IF number > snowflake_ids_internal.type_maximum(type_then) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+            DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+    ELSIF type_then <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
     END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE') WHERE cycles;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED') WHERE unlogged;
 END
 $$;
 
@@ -3840,11 +3777,10 @@ $$;
 CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
     generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 #variable_conflict use_variable
 DECLARE
     obstacle record;
-    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
@@ -3883,19 +3819,13 @@ BEGIN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
-    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
 
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    propagation text;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
@@ -3911,13 +3841,10 @@ BEGIN
             DETAIL = 'It gives numbers of its own.',
             HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
     END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
-    'gives a sequence its own numbers back, above all ids that it gave';
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'gives a sequence its own numbers back, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
@@ -3946,8 +3873,7 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 --   snowflake_ids::has_series_privilege
 --   segments
 
-/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
-   its key, in the caller's transaction. */
+/* Series, and the counters of their keys. A number of a gapless series is taken by changing its key's row in the caller's transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -4051,6 +3977,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     PERFORM snowflake_ids_internal.series_check_scope(NEW.kind, NEW.scope);
+    IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
+            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            HINT = 'Create another series, with a start above the numbers of this one.';
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -4120,20 +4052,6 @@ BEGIN
 END
 $$;
 
-/* Its sections are called after it. */
-CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE feature_not_supported USING
-        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
-        HINT = 'Create another series, with a start above the numbers of this one.';
-END
-$$;
-CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
-    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
-
 /* The steps of the sections follow the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -4150,18 +4068,6 @@ CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (NEW.kind = 'monotonic'
                        AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
     EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
-
-/* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
-CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    registries text[];
-BEGIN
-    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
-    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
-END
-$$;
 
 CREATE FUNCTION snowflake_ids_internal.series_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -4192,6 +4098,7 @@ CREATE FUNCTION snowflake_ids.series_create(
 DECLARE
     -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
+    registries text[];
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     IF kind COLLATE "C" = 'dense' THEN
@@ -4214,21 +4121,20 @@ BEGIN
             DETAIL = 'Its key table is made beside a distributed table.',
             HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
     END IF;
-    PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
+    -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
+    IF scope COLLATE "C" = 'global' THEN
+        LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+        SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+        PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
+    END IF;
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections, scope)
     VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections,
         scope)
     ON CONFLICT DO NOTHING;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.series_taken(name);
-    END IF;
-    IF kind COLLATE "C" = 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_make_sections(name);
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.series_taken(name) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.series_make_sections(name) WHERE kind COLLATE "C" = 'monotonic';
+    PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
@@ -4477,21 +4383,14 @@ BEGIN
 
     SELECT * INTO of_column FROM pg_attribute AS a
     WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
-    END IF;
     SELECT * INTO of_key FROM pg_attribute AS a
     WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    IF of_column.attnum IS NULL OR of_key.attnum IS NULL THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist',
+            CASE WHEN of_column.attnum IS NULL THEN column_name ELSE key_column END, relation);
     END IF;
     column_type := of_column.atttypid;
-    -- Of a domain, what it is over.
-    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
-        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    key_name := format_type(snowflake_ids_internal.base_type(of_key.atttypid), NULL);
     IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
@@ -4573,8 +4472,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS
-    'has a series fill a column from the key in another one, unless a row brings a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'has a series fill a column from the key in another one, unless a row brings a value';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -4741,19 +4639,16 @@ CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT CASE
-        WHEN s.kind = 'monotonic' THEN NULL
-        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
-    END AS keys) AS c
+    SELECT CASE WHEN s.kind <> 'monotonic' THEN count(*) END AS keys FROM (
+        SELECT 1 FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id
+        UNION ALL SELECT 1 FROM snowflake_ids.series_text AS k WHERE k.series = s.id
+        UNION ALL SELECT 1 FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k) AS c
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
-   index. */
+/* A row each for a key's counter. A condition on the key in the column of its type uses the index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
@@ -4766,8 +4661,7 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 ) AS k
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
-COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
-    'the last number of the key';
+COMMENT ON COLUMN snowflake_ids.series_key.last_value IS 'the last number of the key';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 /* </end connected objects> */
 
@@ -5015,49 +4909,34 @@ $$;
 
 /* By which defaults the cluster's tables take ids here: the same on all nodes. Null where there are no such tables. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-DECLARE
-    defaults text;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE $query$
-            SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
-                ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
-            FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
-                LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
-            WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL$query$
-        INTO defaults;
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN NULL;
     END IF;
-    RETURN defaults;
+    RETURN (SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
+            ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
+        FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
+            LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
+        WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL);
 END
 $$;
 
-/* Rights on restricted tags, as text: those of this database's roles, by their names. */
-CREATE FUNCTION snowflake_ids_internal.citus_rights() RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
-    FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
-$$;
-
-/* Series that all nodes number in, as the coordinator has them, with the rights of roles by their names. */
-CREATE FUNCTION snowflake_ids_internal.citus_series() RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
-        (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
-         FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
-    FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'
-$$;
-
-/* What the coordinator has each node have: named generators, rights on tags, series. */
+/* What the coordinator has each node have: named generators, rights on restricted tags, and series that all nodes number in. Roles are
+   those of this database, by their names. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
-        'rights', snowflake_ids_internal.citus_rights(), 'series', snowflake_ids_internal.citus_series())
+        'rights', (SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
+            FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag),
+        'series', (SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
+                (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
+                FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
+            FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Has this node have what the coordinator has. A generator, or a series that counts in a registry, stays as it is where there is one of
-   the name; no tag and no series is opened. Roles that are not here get nothing. */
+/* Has this node have what the coordinator has. Generators, and series that count in a registry, are added and not changed; no tag and
+   no series is opened. Roles that are not here get nothing. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5125,14 +5004,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
-        'rights', md5(snowflake_ids_internal.citus_rights()::text),
+        'rights', md5((d.defined -> 'rights')::text),
         -- Who may use a distributed one, Citus tells.
         'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
                 ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
-            FROM jsonb_array_elements(snowflake_ids_internal.citus_series()) AS w),
+            FROM jsonb_array_elements(d.defined -> 'series') AS w),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
-    FROM snowflake_ids.status AS s,
+    FROM snowflake_ids.status AS s, snowflake_ids_internal.citus_definitions() AS d (defined),
          (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
                  string_agg(server, ',' ORDER BY position) AS server
           FROM snowflake_ids.registry_server) AS r
@@ -5151,8 +5030,7 @@ BEGIN
 END
 $$;
 
-/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
-   has is read as JSON. */
+/* The nodes that can have ids of their own, in Citus' catalog; no standbys. Columns that not every version has are read as JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_nodes()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -5197,11 +5075,9 @@ BEGIN
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS
-    'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
-   raised, as the statement would be logged with the error. */
+/* Makes this node's user mapping for a registry. Returns an error, raises none: the statement, with a password, would be logged. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5223,8 +5099,7 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
-   still draw from that. */
+/* Has this node use the registry of this identity, unless it does already; takes it from no other, which other nodes may draw from. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5255,32 +5130,7 @@ BEGIN
 END
 $$;
 
-/* Refuses where a node draws from another registry than the one of this identity. As nodes would be moved one after another, one
-   that has moved could get the worker id, or the numbers, of one that has not. */
-CREATE FUNCTION snowflake_ids_internal.citus_refuse_move(identity text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    others text;
-BEGIN
-    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO others
-    FROM snowflake_ids_internal.citus_nodes() AS n
-        JOIN pg_catalog.run_command_on_all_nodes(format($command$
-            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
-                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
-            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
-    WHERE n.is_active AND r.success AND r.result <> '';
-    IF others IS NOT NULL THEN
-        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = others,
-            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
-                   'and CALL snowflake_ids.use_citus again before inserts go on.';
-    END IF;
-END
-$$;
-
-/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, by the numbers of nodes. */
+/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, or was answered, by the numbers of nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5290,7 +5140,7 @@ BEGIN
         SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
         FROM pg_catalog.run_command_on_workers(command) AS w
             JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success IS NOT TRUE;
+        WHERE w.success IS NOT TRUE OR w.result NOT IN ('', 'DO');
     ELSE
         SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
         FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
@@ -5299,8 +5149,7 @@ BEGIN
 END
 $$;
 
-/* Writes a row for each lease that the nodes of a cluster have from elsewhere, in JSON, so that none of them is granted to another
-   node. By the token its holder takes it over. */
+/* Records leases that nodes have from elsewhere, so that no other node is granted them. By the token its holder takes one over. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5416,7 +5265,21 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+    -- As nodes would be moved one after another, one that has moved could get the worker id, or the numbers, of one that has not.
+    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        JOIN pg_catalog.run_command_on_all_nodes(format($command$
+            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
+                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
+            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
+    WHERE n.is_active AND r.success AND r.result <> '';
+    IF old IS NOT NULL THEN
+        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = old,
+            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+    END IF;
 
     -- An extension that was created here before Citus is not on the workers.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
@@ -5441,15 +5304,11 @@ BEGIN
                 HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
         END IF;
         -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
-        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
-        FROM pg_catalog.run_command_on_workers(format(
-                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
-                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
-            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success IS NOT TRUE OR w.result <> '';
+        mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+            AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+            AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+            AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+            THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
         -- Each node in a transaction of its own, which the others see: this one is not over yet.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
@@ -5513,8 +5372,7 @@ BEGIN
         DETAIL = format('Worker ids: %s.', workers);
 END
 $$;
-COMMENT ON PROCEDURE snowflake_ids.use_citus IS
-    'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
 
 /* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
    its workers cannot see that yet, and wait for use_citus. */
@@ -5753,33 +5611,66 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach');
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    IF relation IS NULL OR "column" IS NULL OR sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_redirects() WHERE sequence COLLATE "C" = 'redirect';
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice. The coordinator is
+    -- changed in a session of its own, whose transaction has ended then: that stays whatever happens afterwards.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
-    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), "column", kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+    END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
-    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+    tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), "column", snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
+-- Citus passes nothing on meanwhile: a sequence stays one of the cluster when its table is none any more, and it refuses to alter it.
 CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     distributed boolean := snowflake_ids_internal.is_distributed(relation);
-    propagation text;
+    known text;
     highest bigint;
     most bigint;
     expression text;
@@ -5791,9 +5682,8 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     former := snowflake_ids_internal.default_of(relation, "column");
-    IF snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.check_uses(relation, "column", kind);
-    END IF;
+    PERFORM snowflake_ids_internal.check_uses(relation, "column", kind)
+    WHERE snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C";
     IF NOT distributed THEN
         shared := snowflake_ids_internal.shared_sequence(relation, "column");
         IF shared IS NOT NULL THEN
@@ -5816,8 +5706,14 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
-    propagation := snowflake_ids_internal.propagate_nothing();
+    -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+    known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
+    IF tag <> known COLLATE "C" THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
+            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
+    END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
@@ -5827,14 +5723,18 @@ BEGIN
     ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
+    PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+        CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false) WHERE distributed;
+    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
-            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
-        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
+        -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and
+        -- have given some that are not stored: where these may be in the range that the new ids begin in, there is room for them.
+        IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
+            highest := least(9223372036854775807, highest::numeric + (1::bigint
+                << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
+        END IF;
     ELSE
-        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
@@ -5847,7 +5747,7 @@ BEGIN
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
         WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
             -- One that ends where its type does is widened.
-            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
+            AND s.seqmax <> snowflake_ids_internal.type_maximum(s.seqtypid);
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
@@ -5855,17 +5755,15 @@ BEGIN
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     distributed boolean;
-    propagation text;
     expression text;
     identities jsonb;
     highest bigint;
@@ -5873,7 +5771,13 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('detach');
     distributed := snowflake_ids_internal.is_distributed(relation);
-    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    IF relation IS NULL OR "column" IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'relation and column must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are sequence, identity and none.';
+    END IF;
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
     PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
@@ -5892,13 +5796,12 @@ BEGIN
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
-    propagation := snowflake_ids_internal.propagate_nothing();
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
-        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
+        highest := coalesce(snowflake_ids_internal.highest_of_group(0, relation, "column", expression), 0);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
     ELSE
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
@@ -5911,14 +5814,17 @@ BEGIN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
+        IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
+            RAISE NOTICE USING
+                MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', "column", relation),
+                DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+        END IF;
         IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
     PERFORM snowflake_ids_internal.progress_end('detach');
 END
@@ -5933,20 +5839,6 @@ COMMENT ON FUNCTION snowflake_ids.detach IS
 
 -- Checks of the arguments of attach and detach, and of the column.
 
--- A default that gives no ids would make each insert fail.
-CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT snowflake_ids_internal.is_preloaded() THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
-            DETAIL = format('%s() needs ids of this server, which it gives only if it loaded the library when it was started.',
-                function),
-            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
-    END IF;
-END
-$$;
-
 DO $$
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -5954,25 +5846,6 @@ BEGIN
             MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
             DETAIL = 'This server can read ids, and not make them.',
             HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
-    sequence text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column, kind and sequence must not be null';
-    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
-            HINT = 'Known values are redirect, keep and drop.';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.sequence_check_redirects();
     END IF;
 END
 $$;
@@ -5996,23 +5869,14 @@ BEGIN
             MESSAGE = 'ids of a segment tag have no generator',
             DETAIL = format('The generator given is "%s".', left(generator, 128)),
             HINT = 'Leave the generator out, or take kind => ''snowflake''.';
-    ELSIF generator IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.generator_keep(generator);
     END IF;
-    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF relation IS NULL OR attribute IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'relation and column must not be null';
-    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
-            HINT = 'Known kinds are sequence, identity and none.';
+    PERFORM snowflake_ids_internal.generator_keep(generator) WHERE generator IS NOT NULL;
+    -- A default that gives no ids would make each insert fail.
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
+            DETAIL = 'snowflake_ids.attach() needs ids of this server, which it gives only if it loaded the library when it was started.',
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
     END IF;
 END
 $$;
@@ -6025,25 +5889,20 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     locked regclass[] := '{}';
     members regclass[];
-    member regclass;
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach or detach a column in a %s transaction',
-                current_setting('transaction_isolation')),
+            MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     -- Until there is none below that is not locked.
     LOOP
         members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
         EXIT WHEN members <@ locked;
-        FOREACH member IN ARRAY members LOOP
-            CONTINUE WHEN member = ANY (locked);
-            PERFORM snowflake_ids_internal.check_table(member, 'r', 'p', 'f');
-            PERFORM snowflake_ids_internal.lock_relation(member);
-        END LOOP;
+        PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f'), snowflake_ids_internal.lock_relation(m)
+        FROM unnest(members) m WHERE m <> ALL (locked);
         locked := locked || members;
     END LOOP;
     -- While we waited for a lock all of it may have changed.
@@ -6060,15 +5919,13 @@ DECLARE
 BEGIN
     SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
     IF NOT FOUND THEN
-        RAISE undefined_table USING
-            MESSAGE = format('relation with OID %s does not exist', relation::oid);
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', relation);
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
 END
 $$;
@@ -6140,8 +5997,7 @@ BEGIN
 END
 $$;
 
--- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
--- be seen.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6193,22 +6049,18 @@ BEGIN
             HINT = 'Widen it before ids come so far.';
     END LOOP;
     FOR other IN
-        SELECT c.conname, c.conrelid::regclass AS relation, pg_get_constraintdef(c.oid) AS definition
+        SELECT format('constraint "%s" of relation "%s"', c.conname, c.conrelid::regclass) AS name, pg_get_constraintdef(c.oid) AS definition,
+            c.conrelid::regclass AS relation, c.conname
         FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
         WHERE c.contype = 'c' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND c.coninhcount = 0
-        ORDER BY 2, 1
-    LOOP
-        RAISE NOTICE USING
-            MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
-            DETAIL = left(other.definition, 1000);
-    END LOOP;
-    FOR other IN
-        SELECT c.conname, c.contypid::regtype AS domain, pg_get_constraintdef(c.oid) AS definition
+        UNION ALL
+        SELECT format('constraint "%s" of domain %s', c.conname, c.contypid::regtype), pg_get_constraintdef(c.oid), NULL, c.conname
         FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
-        WHERE c.contype = 'c' ORDER BY 1
+        WHERE c.contype = 'c'
+        ORDER BY 3, 4
     LOOP
         RAISE NOTICE USING
-            MESSAGE = format('constraint "%s" of domain %s checks the ids to come', other.conname, other.domain),
+            MESSAGE = other.name || ' checks the ids to come',
             DETAIL = left(other.definition, 1000);
     END LOOP;
     FOR other IN
@@ -6313,8 +6165,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Those that the column owns, as an identity's or a serial's, or that its default names; of those below it, too. owner: the table whose
--- column owns it.
+-- Sequences that the column, or one below it, owns or names in its default. owner: the table whose column owns it.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -6377,16 +6228,11 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
-CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
-    OUT is_called boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',
-        s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
-        CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
-    INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
-    SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
-END
+CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
+        s.seqcache, CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END), p.last_value, p.is_called
+    FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
 -- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
@@ -6398,29 +6244,23 @@ DECLARE
 BEGIN
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
         AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
-    IF FOUND THEN
-        IF bound.tag IS NULL THEN
-            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
-        ELSE
-            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
-                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
-                -- Which ids it gave is not known any more.
-                RAISE undefined_object USING
-                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
-                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
-                    HINT = format('Create it again above all ids that are in use: '
-                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
-            END IF;
-            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
-        END IF;
-        RETURN greatest(highest, bound.last_number);
+    IF FOUND AND bound.tag IS NULL THEN
+        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
+    ELSIF NOT FOUND THEN
+        SELECT CASE WHEN NOT p.is_called THEN p.last_value - 1
+            WHEN s.seqincrement < 0 THEN greatest(s.seqstart, p.last_value)
+            ELSE p.last_value END
+        INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_position(sequence) p WHERE s.seqrelid = sequence;
+    ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+        highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+    ELSE
+        -- Which ids it gave is not known any more.
+        RAISE undefined_object USING
+            MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+            DETAIL = 'The sequence gave ids of it, and must go on above them.',
+            HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
     END IF;
-    SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
-        WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
-        ELSE c.last_value END
-    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
-    WHERE s.seqrelid = sequence;
-    RETURN highest;
+    RETURN greatest(highest, bound.last_number);
 END
 $$;
 
@@ -6441,12 +6281,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS
 DECLARE
     members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
     member regclass;
-    looked_at bigint := 0;
+    looked_at bigint;
     stored bigint;
-    numbered bigint;
-    tagged bigint;
 BEGIN
-    FOREACH member IN ARRAY members LOOP
+    FOR member, looked_at IN SELECT m, place - 1 FROM unnest(members) WITH ORDINALITY t (m, place) LOOP
         PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
         BEGIN
             stored := greatest(stored,
@@ -6460,16 +6298,15 @@ BEGIN
                      WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
                 HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
         END;
-        looked_at := looked_at + 1;
     END LOOP;
-    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
-    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
-    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
-        FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_class c ON c.oid = b) tags
-    -- Any role may name a tag in a default. How far another's is, is not told.
-    WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(relowner, t);
-    RETURN greatest(stored, numbered, tagged, 0);
+    RETURN greatest(stored, 0,
+        (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
+        -- Any role may name a tag in a default. How far another's is, is not told.
+        (SELECT max(snowflake_ids_internal.highest_of_tag(t))
+            FROM (SELECT DISTINCT c.relowner,
+                    snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
+                FROM unnest(members) b JOIN pg_class c ON c.oid = b) tags (owner, t)
+            WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(owner, t)));
 END
 $$;
 /* </end connected objects> */
@@ -6490,7 +6327,12 @@ BEGIN
     -- Asked twice: they may be given up until it is seen to that they stay.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
-            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            IF highest > 0 THEN
+                RAISE NOTICE USING
+                    MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
+                    DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+                    HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
+            END IF;
             RETURN;
         END IF;
     END IF;
@@ -6531,8 +6373,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
             DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
-                tag, most);
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.', tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
     END IF;
@@ -6542,13 +6383,9 @@ $$;
 -- Of partitions and children too: rows inserted into one directly get its own default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    member regclass;
 BEGIN
-    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        PERFORM snowflake_ids_internal.as_owner(member,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', member, attribute, change));
-    END LOOP;
+    PERFORM snowflake_ids_internal.as_owner(m, format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', m, attribute, change))
+    FROM unnest(ARRAY(SELECT snowflake_ids_internal.table_and_below(relation))) m;
 END
 $$;
 
@@ -6608,28 +6445,21 @@ DECLARE
     on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
     has aclitem[];
     as_made aclitem[];
-    a record;
 BEGIN
-    IF octet_length(described) <= 8000 THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described));
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described))
+    WHERE octet_length(described) <= 8000;
     SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
     FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
     rights := coalesce(rights, as_made);
     IF has @> rights AND rights @> has THEN
         RETURN;
     END IF;
-    FOR a IN SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
-        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee
-    LOOP
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role));
-    END LOOP;
-    FOR a IN SELECT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, e.privilege_type, e.is_grantable
-        FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL
-    LOOP
-        PERFORM snowflake_ids_internal.as_owner(sequence,
-            format('GRANT %s %sTO %s%s', a.privilege_type, on_sequence, a.role, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END));
-    END LOOP;
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role))
+    FROM (SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
+        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee) AS a (role);
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('GRANT %s %sTO %s%s', e.privilege_type, on_sequence,
+        coalesce(quote_ident(r.rolname), 'PUBLIC'), CASE WHEN e.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+    FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL;
 END
 $$;
 
@@ -6659,21 +6489,23 @@ BEGIN
 END
 $$;
 
--- Those whose defaults name it. One that is narrower than the attached column would fail at the first id it cannot hold.
-CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
+-- Those whose defaults name it, and that get ids, too. One that ends before most would fail at the first id that it cannot hold.
+CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other record;
 BEGIN
     FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
-        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
+        IF other.most < check_others_of_sequence.most THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
                     other.other_attribute, other.other, sequence),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = 'Widen that column first.';
         END IF;
-        PERFORM snowflake_ids_internal.tell_other_of_sequence(sequence, other.other, other.other_attribute);
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.other_attribute, other.other),
+            DETAIL = format('It takes them from sequence "%s".', sequence);
     END LOOP;
 END
 $$;
@@ -6687,6 +6519,7 @@ DECLARE
     owner regclass;
     obstacle record;
     former record;
+    most bigint := snowflake_ids_internal.column_maximum(relation, attribute);
     drops boolean := false;
 BEGIN
     FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
@@ -6696,9 +6529,8 @@ BEGIN
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
-            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
-                snowflake_ids_internal.column_maximum(relation, attribute));
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute, most);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator, most);
             PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
                 identities ->> owner::oid::text);
         ELSE
@@ -6707,9 +6539,7 @@ BEGIN
             drops := true;
         END IF;
     END LOOP;
-    IF drops THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
+    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
 END
 $$;
 
@@ -6742,15 +6572,10 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
 BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(s.sequence)
-    LOOP
-        PERFORM snowflake_ids_internal.lock_relation(owned);
-        PERFORM snowflake_ids_internal.sequence_unbind(owned, highest);
-    END LOOP;
+    PERFORM snowflake_ids_internal.lock_relation(s), snowflake_ids_internal.sequence_unbind(s, highest)
+    FROM unnest(ARRAY(SELECT o.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) o
+        WHERE o.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(o.sequence))) s;
 END
 $$;
 
@@ -6780,24 +6605,33 @@ CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, att
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member regclass;
-    identity text;
+    without text;
 BEGIN
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    FOR member, identity IN
-        SELECT b, coalesce(identities ->> b::oid::text, 'd')
-        FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
         WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
     LOOP
-        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, identity = 'a');
+        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, coalesce(identities ->> member::oid::text = 'a', false),
+            snowflake_ids_internal.kept_sequence(member, attribute, highest), '');
     END LOOP;
-    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+    -- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
+    SELECT string_agg(b::text, ', ' ORDER BY b::text) INTO without
+    FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+    WHERE a.attidentity = '';
+    IF without IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            DETAIL = format('Rows inserted into them directly need one: %s.', without),
+            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+    END IF;
 END
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
+-- Its sequence goes on as one that is kept; where there is none, options are those of a new one.
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
+    options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
     sequence regclass;
     course record;
     rights aclitem[];
@@ -6805,20 +6639,18 @@ DECLARE
 BEGIN
     IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
-                attribute, relation),
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation),
             HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
-    IF kept IS NULL THEN
-        SELECT NULL AS options INTO course;
-    ELSE
+    IF kept IS NOT NULL THEN
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        options := course.options;
         SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
     -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
-        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || course.options || ')');
+        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || nullif(options, '') || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
     IF sequence IS NULL THEN
         RAISE object_in_use USING
@@ -6832,8 +6664,7 @@ BEGIN
 END
 $$;
 
--- The sequence that a column owns; null where it has none. Of the column's type where its own does not hold the numbers to come: a
--- serial of integer whose column was widened leaves a sequence that ends where integers do.
+-- The sequence that a column owns, or null; widened to the column's type, as after a serial of integer was, if numbers to come need it.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6872,8 +6703,7 @@ BEGIN
 END
 $$;
 
--- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
--- down is on the other side of our ids.
+-- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts down never meets our ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6910,8 +6740,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
--- could have the same tag.
+-- A name with a dot is quoted, and beside one a name that begins with a quote: else a table of another schema could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -6929,8 +6758,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM snowflake_ids_internal.function_of(kind) f
 $$;
 
--- snowflake, segment, or null. Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of
--- our ids.
+-- snowflake, segment, or null: also for functions of these names in other schemas or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
@@ -6952,7 +6780,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+    ORDER BY d.adrelid, d.adnum
 $$;
 
 -- A table has rows where its file has pages: to see that takes no right to read them.
@@ -7023,15 +6854,14 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     bound snowflake_ids.sequence_binding;
     highest bigint;
     most bigint;
     obstacle record;
-    other record;
+    member regclass;
     former record;
     holders text;
 BEGIN
@@ -7041,15 +6871,14 @@ BEGIN
             DETAIL = 'Numbers of its own would come beside the column''s ids.',
             HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
     END IF;
-    FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, other.member, shared),
-                DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.',
-                    attribute, relation),
-                HINT = 'Give it the same default before, or drop its default.';
-        END IF;
-    END LOOP;
+    SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
+    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
+            DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.', attribute, relation),
+            HINT = 'Give it the same default before, or drop its default.';
+    END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
     PERFORM snowflake_ids_internal.lock_relation(shared);
@@ -7075,13 +6904,8 @@ BEGIN
                 ELSE 'It gives snowflake ids.' END,
             HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
-    IF kind COLLATE "C" = 'snowflake' THEN
-        PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute);
-    ELSE
-        FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) LOOP
-            PERFORM snowflake_ids_internal.tell_other_of_sequence(shared, other.other, other.other_attribute);
-        END LOOP;
-    END IF;
+    PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
+        CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
@@ -7139,9 +6963,7 @@ BEGIN
         FROM snowflake_ids_internal.table_and_below(relation) b
     LOOP
         IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
-            IF old <> expression COLLATE "C" THEN
-                PERFORM snowflake_ids_internal.tell_tag_stays(old);
-            END IF;
+            PERFORM snowflake_ids_internal.tell_tag_stays(old) WHERE old <> expression COLLATE "C";
         ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
             RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
@@ -7163,82 +6985,22 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
-    highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
-            DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
-    END IF;
-END
-$$;
-
--- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
-CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
-        FROM snowflake_ids_internal.table_and_below(relation) b
-            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
-        WHERE a.attidentity = '');
-BEGIN
-    IF without IS NOT NULL THEN
-        RAISE NOTICE USING
-            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
-            DETAIL = format('Rows inserted into them directly need one: %s.', without),
-            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
-    END IF;
-END
-$$;
-
--- They ask the registry when they need ids; what they have until then is theirs.
-CREATE FUNCTION snowflake_ids_internal.tell_other_servers(tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF highest > 0 THEN
-        RAISE NOTICE USING
-            MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
-            DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
-            HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
-    END IF;
-END
-$$;
-
 -- By a name that was made up, that is: a caller that names a tag means it.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other regclass;
     other_attribute name;
-    expression text := snowflake_ids_internal.id_default('segment', tag);
 BEGIN
-    SELECT d.adrelid, a.attname INTO other, other_attribute
-    FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
-        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
-            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
-        -- Many columns may be attached: most are left out by this.
-        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
-        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
-        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
-    ORDER BY d.adrelid, d.adnum LIMIT 1;
+    SELECT c.relation, c.attribute INTO other, other_attribute FROM snowflake_ids_internal.columns_of_tag(tag) c
+    WHERE c.relation NOT IN (SELECT snowflake_ids_internal.table_and_below(tell_shared_tag.relation))
+        OR c.attribute <> tell_shared_tag.attribute COLLATE "C" LIMIT 1;
     IF FOUND THEN
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
                 attribute, relation, other_attribute, other),
             HINT = 'For ids of its own, attach it with a tag of another name.';
     END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.tell_other_of_sequence(sequence regclass, other regclass, attribute name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE NOTICE USING
-        MESSAGE = format('column "%s" of relation "%s" gets ids, too', attribute, other),
-        DETAIL = format('It takes them from sequence "%s".', sequence);
 END
 $$;
 /* </end connected objects> */
@@ -7257,27 +7019,22 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    found_one boolean := false;
 BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition AS p WHERE p.logicalrelid = $1)'
-        INTO found_one USING relation;
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN false;
     END IF;
-    RETURN found_one;
+    RETURN EXISTS (SELECT FROM pg_catalog.pg_dist_partition AS p WHERE p.logicalrelid = relation);
 END
 $$;
 
 -- 0 on the coordinator, and without Citus.
 CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    number int;
 BEGIN
-    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
-        EXECUTE 'SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g' INTO number;
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN 0;
     END IF;
-    RETURN coalesce(number, 0);
+    RETURN coalesce((SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g LIMIT 1), 0);
 END
 $$;
 
@@ -7295,8 +7052,8 @@ BEGIN
     IF snowflake_ids_internal.node_group() = 0 OR NOT snowflake_ids_internal.is_distributed(relation) THEN
         RETURN;
     END IF;
-    EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n WHERE n.groupid = 0
-        ORDER BY n.nodeid LIMIT 1' INTO coordinator;
+    SELECT format('host %s, port %s', n.nodename, n.nodeport) INTO coordinator
+    FROM pg_catalog.pg_dist_node AS n WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1;
     RAISE object_not_in_prerequisite_state USING
         MESSAGE = format('table "%s" is a distributed table, and this node is a worker', relation),
         DETAIL = 'Its columns are attached and detached on all nodes, from the coordinator.',
@@ -7304,39 +7061,11 @@ BEGIN
 END
 $$;
 
--- The setting is the transaction's. What it was is given back, for the end.
-CREATE FUNCTION snowflake_ids_internal.propagate(setting text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    former text := coalesce(nullif(current_setting('citus.enable_ddl_propagation', true), ''), 'on');
-BEGIN
-    PERFORM set_config('citus.enable_ddl_propagation', setting, true);
-    RETURN former;
-END
-$$;
-
--- A sequence stays one of the cluster when its table is none any more, and Citus refuses to alter it.
-CREATE FUNCTION snowflake_ids_internal.propagate_nothing() RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN snowflake_ids_internal.propagate('off') END
-$$;
-
 -- The registries that ids come from, or this database where it is one itself: the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
-$$;
-
--- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and have
--- given some that are not stored: where these may be in the range that the new ids begin in, there has to be room for them.
-CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE
-        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
-        WHEN snowflake_ids_internal.kind_of_default(former) COLLATE "C" = 'snowflake'
-            THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
-        ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
 $$;
 
 /* On the coordinator. */
@@ -7367,50 +7096,6 @@ BEGIN
 END
 $$;
 
--- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
-CREATE FUNCTION snowflake_ids_internal.check_tag_stays(relation regclass, attribute name, tag text, former text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    known text := snowflake_ids_internal.tag_of_default(former);
-BEGIN
-    IF tag <> known COLLATE "C" THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', attribute, relation, known),
-            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, attribute);
-    END IF;
-END
-$$;
-
--- In a session of its own, whose transaction has ended when workers are told: the tag, and what the coordinator gives, stay
--- whatever happens then.
-CREATE FUNCTION snowflake_ids_internal.attach_coordinator(relation regclass, attribute name, kind text, tag text,
-    sequence text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    done record;
-    failed jsonb;
-BEGIN
-    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
-        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, kind, tag, sequence, generator,
-        snowflake_ids_internal.bounded_lock_timeout())) AS r;
-    IF done.success IS NOT TRUE THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'the coordinator could not be changed in a session of its own',
-            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Mend that, and do the same again: no worker has been changed.';
-    ELSIF done.result <> '' THEN
-        failed := done.result;
-        RAISE EXCEPTION USING
-            ERRCODE = failed ->> 'code',
-            MESSAGE = failed ->> 'message',
-            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
-    END IF;
-END
-$$;
-
 -- Gives what failed, in JSON: Citus passes nothing on but an error's message.
 CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS text
@@ -7435,20 +7120,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
-    generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        tag := snowflake_ids_internal.default_tag(relation);
-    END IF;
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
-        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, snowflake_ids_internal.id_default(kind, tag, generator),
-        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
-END
-$$;
-
 -- Workers go on with their own numbers above those that are in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7456,52 +7127,27 @@ DECLARE
     sequence_name text := coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
         snowflake_ids_internal.free_sequence_name(relation, attribute));
+    reached jsonb := (SELECT coalesce(jsonb_object_agg(n.groupid, snowflake_ids_internal.highest_of_group(n.groupid, relation, attribute,
+        expression)), '{}') FROM (SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0) AS n);
 BEGIN
     PERFORM snowflake_ids_internal.citus_run_on_workers(format(
-        'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, kind, sequence_name,
-        snowflake_ids_internal.reached_by_groups(relation, attribute, expression),
-        snowflake_ids_internal.bounded_lock_timeout()));
+        'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)', snowflake_ids_internal.qualified_name(relation), attribute,
+        kind, sequence_name, reached, snowflake_ids_internal.bounded_lock_timeout()));
 END
 $$;
 
--- The highest id of a column in the range of each group of workers.
-CREATE FUNCTION snowflake_ids_internal.reached_by_groups(relation regclass, attribute name, expression text) RETURNS jsonb
+-- The highest id of a column in the range of a group; null where there is none. Negative ids do not matter.
+CREATE FUNCTION snowflake_ids_internal.highest_of_group(node_group int, relation regclass, attribute name, expression text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
-    tag text := snowflake_ids_internal.tag_of_default(expression);
-    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
-    node_group int;
-    numbers record;
-    of_groups jsonb := '{}';
+    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
+    above bigint := greatest(numbers.first, 0);
+    tagged bigint := (SELECT snowflake_ids_internal.highest_of_tag(t) FROM snowflake_ids_internal.tag_of_default(expression) t
+        WHERE t IS NOT NULL);
 BEGIN
-    FOR node_group IN EXECUTE 'SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0' LOOP
-        SELECT * INTO numbers FROM snowflake_ids_internal.numbers_of_group(node_group);
-        of_groups := of_groups || jsonb_build_object(node_group, greatest(
-            snowflake_ids_internal.highest_stored(relation, attribute, numbers.first, numbers.last),
-            CASE WHEN tagged > numbers.first AND tagged <= numbers.last THEN tagged END));
-    END LOOP;
-    RETURN of_groups;
-END
-$$;
-
--- Above the first and up to the second.
-CREATE FUNCTION snowflake_ids_internal.highest_stored(relation regclass, attribute name, above bigint, up_to bigint) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
-    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s AND %1$I <= %4$s',
-        attribute, b, above::text || '::bigint', up_to::text || '::bigint')))
-    FROM snowflake_ids_internal.table_and_below(relation) b
-$$;
-
--- Of the coordinator's own numbers. Called when no worker gives ids of the column's tag any more.
-CREATE FUNCTION snowflake_ids_internal.highest_own_id(relation regclass, attribute name, expression text) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    last bigint := (SELECT n.last FROM snowflake_ids_internal.numbers_of_group(0) n);
-    tag text := snowflake_ids_internal.tag_of_default(expression);
-    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
-BEGIN
-    RETURN greatest(snowflake_ids_internal.highest_stored(relation, attribute, 0, last), CASE WHEN tagged <= last THEN tagged END, 0);
+    RETURN greatest(CASE WHEN tagged > above AND tagged <= numbers.last THEN tagged END,
+        (SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s::bigint AND %1$I <= %4$s::bigint',
+            attribute, b, above, numbers.last))) FROM snowflake_ids_internal.table_and_below(relation) b));
 END
 $$;
 
@@ -7533,36 +7179,31 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
                 current_setting('snowflake_ids.layout'), layout);
-    ELSIF generator IS NOT NULL THEN
-        SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
-        IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
-                    generator_layout);
-        END IF;
     END IF;
-    IF kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
+    SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
+    IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here, generator_layout);
     END IF;
+    PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression)
+    WHERE kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL;
 END
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     relation regclass := relation_name;
 BEGIN
-    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
     PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.discard_received(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.discard_received(tag) WHERE kind COLLATE "C" = 'segment';
     IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
     ELSIF sequence COLLATE "C" = 'drop' THEN
@@ -7574,7 +7215,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
     reached jsonb, timeout text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     relation regclass := relation_name;
     node_group int := snowflake_ids_internal.node_group();
@@ -7584,9 +7225,8 @@ DECLARE
     options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
         ELSE '' END;
     sequence regclass;
-    course record;
 BEGIN
-    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
     -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
@@ -7614,26 +7254,14 @@ BEGIN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
     END IF;
-    IF kind COLLATE "C" = 'sequence' THEN
-        IF sequence IS NULL THEN
-            sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
-        END IF;
-        -- Of a narrower type Citus has workers give none: they would be those of other nodes.
-        PERFORM snowflake_ids_internal.set_default(relation, attribute,
-            format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
-    ELSE
-        SELECT options AS options, NULL::bigint AS last_value, NULL::boolean AS is_called INTO course;
-        IF sequence IS NOT NULL THEN
-            SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
-            PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-        END IF;
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY (%s)', relation, attribute,
-            course.options);
-        sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
-        IF course.last_value IS NOT NULL THEN
-            PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
-        END IF;
+    IF kind COLLATE "C" = 'identity' THEN
+        PERFORM snowflake_ids_internal.restore_identity(relation, attribute, highest, false, sequence, options);
+        RETURN;
     END IF;
+    sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
+    -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+    PERFORM snowflake_ids_internal.set_default(relation, attribute,
+        format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
 END
 $$;
@@ -7671,9 +7299,7 @@ BEGIN
             drops := true;
         END IF;
     END LOOP;
-    IF drops THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
+    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
 END
 $$;
 
@@ -7713,42 +7339,26 @@ $$;
 
 /* <begin connected objects> */
 -- finalize
-/* Every role may call functions that check the caller's rights themselves, and those that only tell. The rest is for the
-   extension's owner, a superuser; it may grant it. */
+/* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
-    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
-    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
-    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
-    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
-    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
-    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
-    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
-TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
-    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
-    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.check_preloaded,
-    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
-    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
-    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
-    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
-    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
-    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
-    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
-    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
-    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
-    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
-    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
-    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
-    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
-    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
-    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
-    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
-    snowflake_ids_internal.timeline
-TO PUBLIC;
+DO $$
+BEGIN
+    EXECUTE (SELECT 'GRANT EXECUTE ON FUNCTION ' || string_agg('snowflake_ids.' || f, ', ') || ' TO PUBLIC' FROM regexp_split_to_table(
+        'attach audit bind_sequence detach has_segment_privilege has_series_privilege layout_check report segment_alter segment_discard
+        segment_drop segment_grant segment_raise segment_revoke segment_set series_alter series_attach series_detach series_distribute
+        series_drop series_grant series_revoke series_set(text,bigint,bigint,boolean) series_set(text,text,bigint,boolean)
+        series_set(text,uuid,bigint,boolean) status status_history status_page unbind_sequence', '[[:space:]]+') AS f);
+    EXECUTE (SELECT 'GRANT EXECUTE ON FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') || ' TO PUBLIC' FROM regexp_split_to_table(
+        'as_owner attention audit_check audit_connect audit_tag audit_time base_type check_manages_tags dense_counts failed_calls
+        generator_check generator_unknown is_preloaded launcher_runs layout_parts layout_seconds_left layout_status library_version
+        lock_to_read page_of presets progress_end progress_enter progress_places qualified_name random_number read_as_owner registry_health
+        segment_check_tag segment_counts segment_places segment_slots segment_totals sequence_currval sequence_lastval sequence_nextval
+        sequence_noted sequence_setval(regclass,bigint) sequence_setval(regclass,bigint,boolean) sequence_stands_at_end series_check
+        series_check_scope series_make_shards series_make_trigger series_raise(text,bigint,bigint) series_raise(text,text,bigint)
+        series_raise(text,uuid,bigint) series_to_attach series_trigger_of system_identifier tags_by_standing timeline', '[[:space:]]+') AS f);
+END
+$$;
 
 /* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
    caller's rights, or with those of a table's owner that the caller could become. */
@@ -7759,50 +7369,39 @@ BEGIN
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
-        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
-            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
-                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
-                'check_workers', 'citus_run', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
-                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
-                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
-                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
-                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
-                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
-                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
-                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
-                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
-                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
-                'tell_other_servers', 'tell_shared_tag', 'attach_shared', 'is_default_of', 'others_of_sequence', 'shared_sequence', 'tell_other_of_sequence', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
-        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
+            'advance_sequence as_owner attach_here attach_in_session attach_shared attach_worker base_type bind_own bind_sequences
+            bounded_lock_timeout call_with check_alone check_column check_coordinator check_kind check_others_of_sequence check_registered
+            check_room_above check_snowflake_above check_table check_unnamed_tag check_uses check_worker check_workers citus_run
+            citus_run_on_workers column_maximum column_type columns_of_tag create_sequence create_sequence_for default_of default_tag
+            detach_worker detach_workers discard_received drop_identities drop_sequences former_identities free_sequence_name function_of
+            generator_keep highest_id highest_number highest_of_group highest_of_tag id_default identity_sequence in_transaction_block
+            is_default_of is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
+            numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
+            registry_identity restore_identities restore_identity restore_sequence resume_sequences seed_tag sequence_bind
+            sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
+            sequence_record sequence_remember sequence_resume_above sequence_unbind sequences_of set_default set_rights set_sequence
+            shared_sequence table_and_below tag_of_default tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own
+            unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
+            'SELECT, INSERT, UPDATE, DELETE'),
         ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
             'snowflake_ids.layout_change', 'EXECUTE'),
-        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, '
             'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
-        -- To restore the triggers of a dump.
-        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
-        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
-        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
-        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
-        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
-        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+        -- The second one is for restoring the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
+            'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry, snowflake_ids.use_local_registry, snowflake_ids.worker_release, '
+            'snowflake_ids.worker_release_former', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry_server, snowflake_ids.received, snowflake_ids.worker_lease', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset, snowflake_ids.state_adopt, snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part COLLATE "C";
     IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
@@ -7856,8 +7455,7 @@ BEGIN
     PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
-    'takes a part of the administration of the extension away from a role';
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'takes a part of the administration of the extension away from a role';
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
@@ -7865,13 +7463,7 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
 
 /* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
    registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
-DO $$
-BEGIN
-    PERFORM snowflake_ids.administration_grant('tags', 'pg_database_owner');
-    PERFORM snowflake_ids.administration_grant('generators', 'pg_database_owner');
-    PERFORM snowflake_ids.administration_grant('series', 'pg_database_owner');
-END
-$$;
+SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 

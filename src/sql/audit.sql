@@ -36,8 +36,7 @@ BEGIN
 END
 $$;
 
--- A query that reads the same table on a foreign server, as long as its temporary view is there. A view is read with its owner's user
--- mapping, whoever reads it.
+-- A query that reads the same table on a foreign server through a temporary view: whoever reads it, its owner's user mapping is used.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

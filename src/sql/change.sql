@@ -1,5 +1,4 @@
-/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
-   from its next start on. */
+/* Another layout, whose ids are all above those of the present one: for a named generator at once, for the server at its next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -39,49 +39,34 @@ $$;
 
 /* By which defaults the cluster's tables take ids here: the same on all nodes. Null where there are no such tables. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-DECLARE
-    defaults text;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
-    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-        EXECUTE $query$
-            SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
-                ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
-            FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
-                LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
-            WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL$query$
-        INTO defaults;
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN NULL;
     END IF;
-    RETURN defaults;
+    RETURN (SELECT md5(coalesce(string_agg(format('%s.%s: %s', p.logicalrelid, a.attname, w.written), E'\n'
+            ORDER BY p.logicalrelid::text COLLATE "C", a.attname), ''))
+        FROM pg_catalog.pg_dist_partition AS p JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.atthasdef,
+            LATERAL (SELECT snowflake_ids_internal.default_of(p.logicalrelid, a.attname)) AS w (written)
+        WHERE snowflake_ids_internal.kind_of_default(w.written) IS NOT NULL);
 END
 $$;
 
-/* Rights on restricted tags, as text: those of this database's roles, by their names. */
-CREATE FUNCTION snowflake_ids_internal.citus_rights() RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
-    FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag
-$$;
-
-/* Series that all nodes number in, as the coordinator has them, with the rights of roles by their names. */
-CREATE FUNCTION snowflake_ids_internal.citus_series() RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
-        (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
-         FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
-    FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'
-$$;
-
-/* What the coordinator has each node have: named generators, rights on tags, series. */
+/* What the coordinator has each node have: named generators, rights on restricted tags, and series that all nodes number in. Roles are
+   those of this database, by their names. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
-        'rights', snowflake_ids_internal.citus_rights(), 'series', snowflake_ids_internal.citus_series())
+        'rights', (SELECT coalesce(jsonb_agg(jsonb_build_array(r.tag, p.grantee::text, p.privileges) ORDER BY r.tag, p.grantee::text COLLATE "C"), '[]')
+            FROM snowflake_ids.segment_restricted AS r LEFT JOIN snowflake_ids.segment_privilege AS p ON p.tag = r.tag),
+        'series', (SELECT coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('privileges',
+                (SELECT coalesce(jsonb_agg(jsonb_build_array(p.grantee::text, p.privileges) ORDER BY p.grantee::text COLLATE "C"), '[]')
+                FROM snowflake_ids.series_privilege AS p WHERE p.series = s.id)) ORDER BY s.name), '[]')
+            FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Has this node have what the coordinator has. A generator, or a series that counts in a registry, stays as it is where there is one of
-   the name; no tag and no series is opened. Roles that are not here get nothing. */
+/* Has this node have what the coordinator has. Generators, and series that count in a registry, are added and not changed; no tag and
+   no series is opened. Roles that are not here get nothing. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -149,14 +134,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'defaults', snowflake_ids_internal.citus_defaults(),
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
-        'rights', md5(snowflake_ids_internal.citus_rights()::text),
+        'rights', md5((d.defined -> 'rights')::text),
         -- Who may use a distributed one, Citus tells.
         'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
                 ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
-            FROM jsonb_array_elements(snowflake_ids_internal.citus_series()) AS w),
+            FROM jsonb_array_elements(d.defined -> 'series') AS w),
         'failure', (SELECT json_build_object('server', h.server, 'at', h.last_failure, 'error', left(h.error, 1000))
             FROM snowflake_ids.registry_status AS h WHERE h.state = 'failing' ORDER BY h.position LIMIT 1))::text
-    FROM snowflake_ids.status AS s,
+    FROM snowflake_ids.status AS s, snowflake_ids_internal.citus_definitions() AS d (defined),
          (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
                  string_agg(server, ',' ORDER BY position) AS server
           FROM snowflake_ids.registry_server) AS r
@@ -175,8 +160,7 @@ BEGIN
 END
 $$;
 
-/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
-   has is read as JSON. */
+/* The nodes that can have ids of their own, in Citus' catalog; no standbys. Columns that not every version has are read as JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_nodes()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -221,11 +205,9 @@ BEGIN
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS
-    'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
-   raised, as the statement would be logged with the error. */
+/* Makes this node's user mapping for a registry. Returns an error, raises none: the statement, with a password, would be logged. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -247,8 +229,7 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
-   still draw from that. */
+/* Has this node use the registry of this identity, unless it does already; takes it from no other, which other nodes may draw from. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -279,32 +260,7 @@ BEGIN
 END
 $$;
 
-/* Refuses where a node draws from another registry than the one of this identity. As nodes would be moved one after another, one
-   that has moved could get the worker id, or the numbers, of one that has not. */
-CREATE FUNCTION snowflake_ids_internal.citus_refuse_move(identity text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    others text;
-BEGIN
-    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO others
-    FROM snowflake_ids_internal.citus_nodes() AS n
-        JOIN pg_catalog.run_command_on_all_nodes(format($command$
-            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
-                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
-            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
-    WHERE n.is_active AND r.success AND r.result <> '';
-    IF others IS NOT NULL THEN
-        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = others,
-            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
-                   'and CALL snowflake_ids.use_citus again before inserts go on.';
-    END IF;
-END
-$$;
-
-/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, by the numbers of nodes. */
+/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, or was answered, by the numbers of nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -314,7 +270,7 @@ BEGIN
         SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
         FROM pg_catalog.run_command_on_workers(command) AS w
             JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success IS NOT TRUE;
+        WHERE w.success IS NOT TRUE OR w.result NOT IN ('', 'DO');
     ELSE
         SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
         FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
@@ -323,8 +279,7 @@ BEGIN
 END
 $$;
 
-/* Writes a row for each lease that the nodes of a cluster have from elsewhere, in JSON, so that none of them is granted to another
-   node. By the token its holder takes it over. */
+/* Records leases that nodes have from elsewhere, so that no other node is granted them. By the token its holder takes one over. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -440,7 +395,21 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+    -- As nodes would be moved one after another, one that has moved could get the worker id, or the numbers, of one that has not.
+    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        JOIN pg_catalog.run_command_on_all_nodes(format($command$
+            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
+                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
+            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
+    WHERE n.is_active AND r.success AND r.result <> '';
+    IF old IS NOT NULL THEN
+        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = old,
+            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+    END IF;
 
     -- An extension that was created here before Citus is not on the workers.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
@@ -465,15 +434,11 @@ BEGIN
                 HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
         END IF;
         -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
-        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
-        FROM pg_catalog.run_command_on_workers(format(
-                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
-                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
-            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success IS NOT TRUE OR w.result <> '';
+        mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+            AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+            AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+            AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+            THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
         -- Each node in a transaction of its own, which the others see: this one is not over yet.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
@@ -537,8 +502,7 @@ BEGIN
         DETAIL = format('Worker ids: %s.', workers);
 END
 $$;
-COMMENT ON PROCEDURE snowflake_ids.use_citus IS
-    'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
 
 /* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
    its workers cannot see that yet, and wait for use_citus. */

@@ -12,8 +12,7 @@ COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rule
 COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
 COMMENT ON COLUMN snowflake_ids.generator.modulus IS
     'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
-COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
-    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: as snowflake_ids.sequence_start says';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
@@ -68,34 +67,27 @@ BEGIN
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
-        PERFORM snowflake_ids_internal.generator_taken(name);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
-/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
-   of the table's owner: it takes a lock, and gives nothing. */
+/* Fails where there is no generator of this name; else keeps it until the transaction ends: for any role, with the table owner's rights. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_unknown(name) WHERE NOT FOUND;
 END
 $$;
 
-/* The columns that take their default from a generator, and the sequences that are bound to it; null where there are none. Any login can
-   make temporary tables: other sessions' do not count. */
-CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+/* Fails where columns take their default from a generator, or sequences are bound to it. Other sessions' temporary tables do not count. */
+CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
@@ -117,15 +109,6 @@ BEGIN
         WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
             AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
     ) AS u (text);
-    RETURN users;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    users text := snowflake_ids_internal.generator_users(name, bound);
-BEGIN
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
@@ -176,9 +159,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_unknown(name) WHERE NOT FOUND;
     PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
     DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
 END
@@ -192,6 +173,5 @@ SELECT g.name, g.layout, g.modulus, g.remainder,
             WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
        g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
-COMMENT ON VIEW snowflake_ids.generator_status IS
-    'named generators, and what this server''s counters of their layouts do';
+COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and what this server''s counters of their layouts do';
 GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;

@@ -1,39 +1,23 @@
-/* Every role may call functions that check the caller's rights themselves, and those that only tell. The rest is for the
-   extension's owner, a superuser; it may grant it. */
+/* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
-    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
-    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
-    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
-    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
-    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
-    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
-    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
-TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
-    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
-    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.check_preloaded,
-    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
-    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
-    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
-    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
-    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
-    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
-    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
-    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
-    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
-    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
-    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
-    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
-    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
-    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
-    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
-    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
-    snowflake_ids_internal.timeline
-TO PUBLIC;
+DO $$
+BEGIN
+    EXECUTE (SELECT 'GRANT EXECUTE ON FUNCTION ' || string_agg('snowflake_ids.' || f, ', ') || ' TO PUBLIC' FROM regexp_split_to_table(
+        'attach audit bind_sequence detach has_segment_privilege has_series_privilege layout_check report segment_alter segment_discard
+        segment_drop segment_grant segment_raise segment_revoke segment_set series_alter series_attach series_detach series_distribute
+        series_drop series_grant series_revoke series_set(text,bigint,bigint,boolean) series_set(text,text,bigint,boolean)
+        series_set(text,uuid,bigint,boolean) status status_history status_page unbind_sequence', '[[:space:]]+') AS f);
+    EXECUTE (SELECT 'GRANT EXECUTE ON FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') || ' TO PUBLIC' FROM regexp_split_to_table(
+        'as_owner attention audit_check audit_connect audit_tag audit_time base_type check_manages_tags dense_counts failed_calls
+        generator_check generator_unknown is_preloaded launcher_runs layout_parts layout_seconds_left layout_status library_version
+        lock_to_read page_of presets progress_end progress_enter progress_places qualified_name random_number read_as_owner registry_health
+        segment_check_tag segment_counts segment_places segment_slots segment_totals sequence_currval sequence_lastval sequence_nextval
+        sequence_noted sequence_setval(regclass,bigint) sequence_setval(regclass,bigint,boolean) sequence_stands_at_end series_check
+        series_check_scope series_make_shards series_make_trigger series_raise(text,bigint,bigint) series_raise(text,text,bigint)
+        series_raise(text,uuid,bigint) series_to_attach series_trigger_of system_identifier tags_by_standing timeline', '[[:space:]]+') AS f);
+END
+$$;
 
 /* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
    caller's rights, or with those of a table's owner that the caller could become. */
@@ -44,50 +28,39 @@ BEGIN
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
-        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
-            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
-                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
-                'check_workers', 'citus_run', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
-                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'propagate_nothing', 'reached_by_groups', 'registries_in_use',
-                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'base_type', 'bind_sequences', 'column_type', 'former_identities', 'restore_identities', 'sequence_make_fit', 'sequence_make_former', 'sequence_remember', 'set_rights', 'type_maximum', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
-                'check_room_above', 'check_uses', 'check_unnamed_tag', 'may_move_tag', 'may_take_ids', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
-                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
-                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
-                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
-                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
-                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
-                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
-                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
-                'tell_other_servers', 'tell_shared_tag', 'attach_shared', 'is_default_of', 'others_of_sequence', 'shared_sequence', 'tell_other_of_sequence', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
-        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
+            'advance_sequence as_owner attach_here attach_in_session attach_shared attach_worker base_type bind_own bind_sequences
+            bounded_lock_timeout call_with check_alone check_column check_coordinator check_kind check_others_of_sequence check_registered
+            check_room_above check_snowflake_above check_table check_unnamed_tag check_uses check_worker check_workers citus_run
+            citus_run_on_workers column_maximum column_type columns_of_tag create_sequence create_sequence_for default_of default_tag
+            detach_worker detach_workers discard_received drop_identities drop_sequences former_identities free_sequence_name function_of
+            generator_keep highest_id highest_number highest_of_group highest_of_tag id_default identity_sequence in_transaction_block
+            is_default_of is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
+            numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
+            registry_identity restore_identities restore_identity restore_sequence resume_sequences seed_tag sequence_bind
+            sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
+            sequence_record sequence_remember sequence_resume_above sequence_unbind sequences_of set_default set_rights set_sequence
+            shared_sequence table_and_below tag_of_default tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own
+            unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
+            'SELECT, INSERT, UPDATE, DELETE'),
         ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
             'snowflake_ids.layout_change', 'EXECUTE'),
-        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, '
             'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
-        -- To restore the triggers of a dump.
-        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
-        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
-        ('registry', 'FUNCTION snowflake_ids.worker_release, snowflake_ids.worker_release_former', 'EXECUTE'),
-        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
-        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
-        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
-        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+        -- The second one is for restoring the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
+            'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry, snowflake_ids.use_local_registry, snowflake_ids.worker_release, '
+            'snowflake_ids.worker_release_former', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry_server, snowflake_ids.received, snowflake_ids.worker_lease', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset, snowflake_ids.state_adopt, snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part COLLATE "C";
     IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
@@ -141,8 +114,7 @@ BEGIN
     PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
-    'takes a part of the administration of the extension away from a role';
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'takes a part of the administration of the extension away from a role';
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
@@ -150,13 +122,7 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
 
 /* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
    registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
-DO $$
-BEGIN
-    PERFORM snowflake_ids.administration_grant('tags', 'pg_database_owner');
-    PERFORM snowflake_ids.administration_grant('generators', 'pg_database_owner');
-    PERFORM snowflake_ids.administration_grant('series', 'pg_database_owner');
-END
-$$;
+SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 

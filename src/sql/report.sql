@@ -149,8 +149,7 @@ COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst firs
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
-SET intervalstyle = 'postgres' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres' AS $$
 DECLARE
     s record;
     told jsonb;

@@ -31,8 +31,7 @@ COMMENT ON COLUMN snowflake_ids.segment.life IS
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
-COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS
-    'the cluster that this timeline is of, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that are open only to roles with privileges on them. A table of its own: it restores even where a role of the next
@@ -62,7 +61,7 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges go with their tag, whichever role deletes or renames it. */
+/* Privileges follow a tag that is deleted or renamed, and bound sequences one that is renamed. Calls of those of a deleted one fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -72,6 +71,7 @@ BEGIN
     ELSE
         UPDATE snowflake_ids.segment_privilege AS p SET tag = NEW.tag WHERE p.tag = OLD.tag;
         UPDATE snowflake_ids.segment_restricted AS r SET tag = NEW.tag WHERE r.tag = OLD.tag;
+        UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
     END IF;
     RETURN NULL;
 END
@@ -157,48 +157,38 @@ BEGIN
 END
 $$;
 
-/* Where a registry is, as far as it is said: of a foreign server, or of a Citus cluster's coordinator. */
-CREATE FUNCTION snowflake_ids_internal.registry_place(server name) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    place text;
-BEGIN
-    IF server COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
-            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
-    ELSE
-        SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
-        FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
-        WHERE s.srvname = server COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
-    END IF;
-    RETURN left(place, 1000);
-END
-$$;
-
 /* Refuses where the tags are kept by registries on other servers. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     servers text;
+    first name;
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
     -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT string_agg(quote_ident(server), ', ' ORDER BY position),
-           snowflake_ids_internal.registry_place((array_agg(server ORDER BY position))[1])
-    INTO servers, place FROM snowflake_ids.registry_server;
+    SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
+    INTO servers, first FROM snowflake_ids.registry_server;
     IF servers IS NOT NULL AND was_home THEN
         RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
             ERRCODE = 'serialization_failure',
             DETAIL = 'Until then the segment tags of this database were kept here.',
             HINT = 'Try again.';
     ELSIF servers IS NOT NULL THEN
+        -- The registry is on a foreign server, or on the coordinator of a Citus cluster.
+        IF first COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+            SELECT format('host %s, port %s', n.nodename, n.nodeport) INTO place FROM pg_catalog.pg_dist_node AS n
+            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1;
+        ELSE
+            SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
+            FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
+            WHERE s.srvname = first COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+        END IF;
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',
-            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || place, ''));
+            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
 $$;

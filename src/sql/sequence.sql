@@ -14,8 +14,7 @@ CREATE TABLE snowflake_ids.sequence_binding (
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
-    'the named generator that its snowflake ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
     'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
@@ -50,18 +49,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
-CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
-
-/* So does a generator. */
+/* A generator that is renamed takes its sequences with it. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -94,22 +82,18 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reached bigint;
 BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
-        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
-            RETURN reached;
-        END IF;
-        RETURN value;
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN snowflake_ids_internal.segment_raise(tag, value);
     END IF;
-    RETURN snowflake_ids_internal.segment_raise(tag, value);
+    SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+    RETURN CASE WHEN reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN reached ELSE value END;
 END
 $$;
 
 /* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
    default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
@@ -148,39 +132,39 @@ $$;
 /* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    has_workers boolean := false;
 BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
+        RETURN false;
     END IF;
-    RETURN has_workers;
+    RETURN EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0);
 END
 $$;
 
 /* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    others text;
+    way text;
 BEGIN
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
-            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+        others := 'It gives ids of segment tag "%s", which a registry gives to other servers, too.';
+        way := 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
     ELSIF snowflake_ids_internal.has_workers() THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
-            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
-                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
+        others := 'It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.';
+        way := 'To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+            'node SELECT snowflake_ids.segment_discard(%1$L).';
     ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
-            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
+        others := 'Others take ids of segment tag "%s", too.';
+        way := 'To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).';
     ELSE
         PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+        RETURN;
     END IF;
+    RAISE NOTICE USING
+        MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+        DETAIL = format(others, tag),
+        HINT = format(way, tag);
 END
 $$;
 
@@ -234,8 +218,7 @@ BEGIN
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
-            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which starts again at its end', sequence);
@@ -258,15 +241,9 @@ DECLARE
 BEGIN
     SELECT s.seqtypid, s.seqcycle, c.relpersistence = 'u' INTO type, cycles, unlogged
     FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
-    IF type <> 'bigint'::regtype THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint');
-    END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED');
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS bigint') WHERE type <> 'bigint'::regtype;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'NO CYCLE') WHERE cycles;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET LOGGED') WHERE unlogged;
 END
 $$;
 
@@ -282,21 +259,15 @@ DECLARE
         WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
             AND d.deptype IN ('a', 'i') LIMIT 1));
 BEGIN
-    IF type_then <> 'bigint'::regtype THEN
-        IF number <= snowflake_ids_internal.type_maximum(type_then) THEN
-            PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
-        ELSE
-            RAISE NOTICE USING
-                MESSAGE = format('sequence "%s" stays of type bigint', sequence),
-                DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
-        END IF;
+    IF number > snowflake_ids_internal.type_maximum(type_then) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" stays of type bigint', sequence),
+            DETAIL = format('It was of type %s, and goes on at %s.', type_then, number);
+    ELSIF type_then <> 'bigint'::regtype THEN
+        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'AS ' || type_then);
     END IF;
-    IF cycles THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE');
-    END IF;
-    IF unlogged THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED');
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'CYCLE') WHERE cycles;
+    PERFORM snowflake_ids_internal.as_owner(sequence, change || 'SET UNLOGGED') WHERE unlogged;
 END
 $$;
 
@@ -385,11 +356,10 @@ $$;
 CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
     generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 #variable_conflict use_variable
 DECLARE
     obstacle record;
-    propagation text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
@@ -428,19 +398,13 @@ BEGIN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
-    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
 
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    propagation text;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('unbind_sequence');
@@ -456,13 +420,10 @@ BEGIN
             DETAIL = 'It gives numbers of its own.',
             HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
     END IF;
-    propagation := snowflake_ids_internal.propagate_nothing();
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
-    'gives a sequence its own numbers back, above all ids that it gave';
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'gives a sequence its own numbers back, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,

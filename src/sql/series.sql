@@ -1,5 +1,4 @@
-/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
-   its key, in the caller's transaction. */
+/* Series, and the counters of their keys. A number of a gapless series is taken by changing its key's row in the caller's transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -103,6 +102,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     PERFORM snowflake_ids_internal.series_check_scope(NEW.kind, NEW.scope);
+    IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
+            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            HINT = 'Create another series, with a start above the numbers of this one.';
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -172,20 +177,6 @@ BEGIN
 END
 $$;
 
-/* Its sections are called after it. */
-CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE feature_not_supported USING
-        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
-        HINT = 'Create another series, with a start above the numbers of this one.';
-END
-$$;
-CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
-    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
-
 /* The steps of the sections follow the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -202,18 +193,6 @@ CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (NEW.kind = 'monotonic'
                        AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
     EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
-
-/* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
-CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    registries text[];
-BEGIN
-    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
-    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
-END
-$$;
 
 CREATE FUNCTION snowflake_ids_internal.series_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -244,6 +223,7 @@ CREATE FUNCTION snowflake_ids.series_create(
 DECLARE
     -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
+    registries text[];
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     IF kind COLLATE "C" = 'dense' THEN
@@ -266,21 +246,20 @@ BEGIN
             DETAIL = 'Its key table is made beside a distributed table.',
             HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
     END IF;
-    PERFORM snowflake_ids_internal.series_check_home(kind) WHERE scope COLLATE "C" = 'global';
+    -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
+    IF scope COLLATE "C" = 'global' THEN
+        LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+        SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+        PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
+    END IF;
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections, scope)
     VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections,
         scope)
     ON CONFLICT DO NOTHING;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.series_taken(name);
-    END IF;
-    IF kind COLLATE "C" = 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_make_sections(name);
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.series_taken(name) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.series_make_sections(name) WHERE kind COLLATE "C" = 'monotonic';
+    PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
@@ -529,21 +508,14 @@ BEGIN
 
     SELECT * INTO of_column FROM pg_attribute AS a
     WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
-    END IF;
     SELECT * INTO of_key FROM pg_attribute AS a
     WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    IF of_column.attnum IS NULL OR of_key.attnum IS NULL THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist',
+            CASE WHEN of_column.attnum IS NULL THEN column_name ELSE key_column END, relation);
     END IF;
     column_type := of_column.atttypid;
-    -- Of a domain, what it is over.
-    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
-        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    key_name := format_type(snowflake_ids_internal.base_type(of_key.atttypid), NULL);
     IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
@@ -625,8 +597,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS
-    'has a series fill a column from the key in another one, unless a row brings a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'has a series fill a column from the key in another one, unless a row brings a value';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -793,19 +764,16 @@ CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT CASE
-        WHEN s.kind = 'monotonic' THEN NULL
-        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
-    END AS keys) AS c
+    SELECT CASE WHEN s.kind <> 'monotonic' THEN count(*) END AS keys FROM (
+        SELECT 1 FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id
+        UNION ALL SELECT 1 FROM snowflake_ids.series_text AS k WHERE k.series = s.id
+        UNION ALL SELECT 1 FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k) AS c
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
-   index. */
+/* A row each for a key's counter. A condition on the key in the column of its type uses the index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
@@ -818,6 +786,5 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 ) AS k
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
-COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
-    'the last number of the key';
+COMMENT ON COLUMN snowflake_ids.series_key.last_value IS 'the last number of the key';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;

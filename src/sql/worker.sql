@@ -98,5 +98,4 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
     'says that no server issues ids under a lease of a former registry that this one does not know';
 
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives a leased worker id up; holder_is_down says that its holder is gone for good';

@@ -13,33 +13,66 @@
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach');
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    IF relation IS NULL OR "column" IS NULL OR sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_redirects() WHERE sequence COLLATE "C" = 'redirect';
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice. The coordinator is
+    -- changed in a session of its own, whose transaction has ended then: that stays whatever happens afterwards.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
-    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), "column", kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+    END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
-    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+    tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), "column", snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
+-- Citus passes nothing on meanwhile: a sequence stays one of the cluster when its table is none any more, and it refuses to alter it.
 CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     distributed boolean := snowflake_ids_internal.is_distributed(relation);
-    propagation text;
+    known text;
     highest bigint;
     most bigint;
     expression text;
@@ -51,9 +84,8 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     former := snowflake_ids_internal.default_of(relation, "column");
-    IF snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.check_uses(relation, "column", kind);
-    END IF;
+    PERFORM snowflake_ids_internal.check_uses(relation, "column", kind)
+    WHERE snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C";
     IF NOT distributed THEN
         shared := snowflake_ids_internal.shared_sequence(relation, "column");
         IF shared IS NOT NULL THEN
@@ -76,8 +108,14 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former) WHERE distributed;
-    propagation := snowflake_ids_internal.propagate_nothing();
+    -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+    known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
+    IF tag <> known COLLATE "C" THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
+            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
+    END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
@@ -87,14 +125,18 @@ BEGIN
     ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
+    PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+        CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false) WHERE distributed;
+    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
-            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
-        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
+        -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and
+        -- have given some that are not stored: where these may be in the range that the new ids begin in, there is room for them.
+        IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
+            highest := least(9223372036854775807, highest::numeric + (1::bigint
+                << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
+        END IF;
     ELSE
-        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
@@ -107,7 +149,7 @@ BEGIN
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
         WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
             -- One that ends where its type does is widened.
-            AND s.seqmax <> CASE s.seqtypid WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 ELSE 0 END;
+            AND s.seqmax <> snowflake_ids_internal.type_maximum(s.seqtypid);
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
@@ -115,17 +157,15 @@ BEGIN
     ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     distributed boolean;
-    propagation text;
     expression text;
     identities jsonb;
     highest bigint;
@@ -133,7 +173,13 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('detach');
     distributed := snowflake_ids_internal.is_distributed(relation);
-    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    IF relation IS NULL OR "column" IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'relation and column must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are sequence, identity and none.';
+    END IF;
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
     PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
@@ -152,13 +198,12 @@ BEGIN
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
-    propagation := snowflake_ids_internal.propagate_nothing();
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
-        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
+        highest := coalesce(snowflake_ids_internal.highest_of_group(0, relation, "column", expression), 0);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
     ELSE
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
@@ -171,14 +216,17 @@ BEGIN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
+        IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
+            RAISE NOTICE USING
+                MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', "column", relation),
+                DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+        END IF;
         IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identities(relation, "column", highest, identities);
         END IF;
     END IF;
-    PERFORM snowflake_ids_internal.propagate(propagation) WHERE propagation IS NOT NULL;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
     PERFORM snowflake_ids_internal.progress_end('detach');
 END

@@ -10,7 +10,12 @@ BEGIN
     -- Asked twice: they may be given up until it is seen to that they stay.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
-            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            IF highest > 0 THEN
+                RAISE NOTICE USING
+                    MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
+                    DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+                    HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
+            END IF;
             RETURN;
         END IF;
     END IF;
@@ -51,8 +56,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
             DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.',
-                tag, most);
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.', tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
     END IF;
@@ -62,13 +66,9 @@ $$;
 -- Of partitions and children too: rows inserted into one directly get its own default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    member regclass;
 BEGIN
-    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        PERFORM snowflake_ids_internal.as_owner(member,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', member, attribute, change));
-    END LOOP;
+    PERFORM snowflake_ids_internal.as_owner(m, format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', m, attribute, change))
+    FROM unnest(ARRAY(SELECT snowflake_ids_internal.table_and_below(relation))) m;
 END
 $$;
 
@@ -128,28 +128,21 @@ DECLARE
     on_sequence text := format('ON SEQUENCE %s ', snowflake_ids_internal.qualified_name(sequence));
     has aclitem[];
     as_made aclitem[];
-    a record;
 BEGIN
-    IF octet_length(described) <= 8000 THEN
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described));
-    END IF;
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('COMMENT %s IS %L', on_sequence, described))
+    WHERE octet_length(described) <= 8000;
     SELECT coalesce(c.relacl, d.acl), d.acl INTO has, as_made
     FROM pg_class c, acldefault('s', c.relowner) AS d (acl) WHERE c.oid = sequence;
     rights := coalesce(rights, as_made);
     IF has @> rights AND rights @> has THEN
         RETURN;
     END IF;
-    FOR a IN SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role
-        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee
-    LOOP
-        PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role));
-    END LOOP;
-    FOR a IN SELECT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, e.privilege_type, e.is_grantable
-        FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL
-    LOOP
-        PERFORM snowflake_ids_internal.as_owner(sequence,
-            format('GRANT %s %sTO %s%s', a.privilege_type, on_sequence, a.role, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END));
-    END LOOP;
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('REVOKE ALL %sFROM %s', on_sequence, a.role))
+    FROM (SELECT DISTINCT CASE e.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
+        FROM aclexplode(has) e LEFT JOIN pg_roles r ON r.oid = e.grantee) AS a (role);
+    PERFORM snowflake_ids_internal.as_owner(sequence, format('GRANT %s %sTO %s%s', e.privilege_type, on_sequence,
+        coalesce(quote_ident(r.rolname), 'PUBLIC'), CASE WHEN e.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+    FROM aclexplode(rights) e LEFT JOIN pg_roles r ON r.oid = e.grantee WHERE e.grantee = 0 OR r.rolname IS NOT NULL;
 END
 $$;
 
@@ -179,21 +172,23 @@ BEGIN
 END
 $$;
 
--- Those whose defaults name it. One that is narrower than the attached column would fail at the first id it cannot hold.
-CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
+-- Those whose defaults name it, and that get ids, too. One that ends before most would fail at the first id that it cannot hold.
+CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other record;
 BEGIN
     FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
-        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
+        IF other.most < check_others_of_sequence.most THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
                     other.other_attribute, other.other, sequence),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = 'Widen that column first.';
         END IF;
-        PERFORM snowflake_ids_internal.tell_other_of_sequence(sequence, other.other, other.other_attribute);
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.other_attribute, other.other),
+            DETAIL = format('It takes them from sequence "%s".', sequence);
     END LOOP;
 END
 $$;
@@ -207,6 +202,7 @@ DECLARE
     owner regclass;
     obstacle record;
     former record;
+    most bigint := snowflake_ids_internal.column_maximum(relation, attribute);
     drops boolean := false;
 BEGIN
     FOR owned, owner IN SELECT s.sequence, s.owner FROM snowflake_ids_internal.sequences_of(relation, attribute) s
@@ -216,9 +212,8 @@ BEGIN
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
-            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
-                snowflake_ids_internal.column_maximum(relation, attribute));
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute, most);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator, most);
             PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
                 identities ->> owner::oid::text);
         ELSE
@@ -227,9 +222,7 @@ BEGIN
             drops := true;
         END IF;
     END LOOP;
-    IF drops THEN
-        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
-    END IF;
+    PERFORM snowflake_ids_internal.drop_sequences(relation, attribute) WHERE drops;
 END
 $$;
 
@@ -262,15 +255,10 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned regclass;
 BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(s.sequence)
-    LOOP
-        PERFORM snowflake_ids_internal.lock_relation(owned);
-        PERFORM snowflake_ids_internal.sequence_unbind(owned, highest);
-    END LOOP;
+    PERFORM snowflake_ids_internal.lock_relation(s), snowflake_ids_internal.sequence_unbind(s, highest)
+    FROM unnest(ARRAY(SELECT o.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) o
+        WHERE o.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(o.sequence))) s;
 END
 $$;
 
@@ -300,24 +288,33 @@ CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, att
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member regclass;
-    identity text;
+    without text;
 BEGIN
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    FOR member, identity IN
-        SELECT b, coalesce(identities ->> b::oid::text, 'd')
-        FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) WITH ORDINALITY t (b, place)
         WHERE b = relation OR identities ? b::oid::text ORDER BY place DESC
     LOOP
-        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, identity = 'a');
+        PERFORM snowflake_ids_internal.restore_identity(member, attribute, highest, coalesce(identities ->> member::oid::text = 'a', false),
+            snowflake_ids_internal.kept_sequence(member, attribute, highest), '');
     END LOOP;
-    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+    -- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
+    SELECT string_agg(b::text, ', ' ORDER BY b::text) INTO without
+    FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+    WHERE a.attidentity = '';
+    IF without IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            DETAIL = format('Rows inserted into them directly need one: %s.', without),
+            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+    END IF;
 END
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean) RETURNS void
+-- Its sequence goes on as one that is kept; where there is none, options are those of a new one.
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
+    options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute, highest);
     sequence regclass;
     course record;
     rights aclitem[];
@@ -325,20 +322,18 @@ DECLARE
 BEGIN
     IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
-                attribute, relation),
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation),
             HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
-    IF kept IS NULL THEN
-        SELECT NULL AS options INTO course;
-    ELSE
+    IF kept IS NOT NULL THEN
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        options := course.options;
         SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
     -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
-        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || course.options || ')');
+        CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || nullif(options, '') || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
     IF sequence IS NULL THEN
         RAISE object_in_use USING
@@ -352,8 +347,7 @@ BEGIN
 END
 $$;
 
--- The sequence that a column owns; null where it has none. Of the column's type where its own does not hold the numbers to come: a
--- serial of integer whose column was widened leaves a sequence that ends where integers do.
+-- The sequence that a column owns, or null; widened to the column's type, as after a serial of integer was, if numbers to come need it.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -392,8 +386,7 @@ BEGIN
 END
 $$;
 
--- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
--- down is on the other side of our ids.
+-- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts down never meets our ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,19 +1,5 @@
 -- Checks of the arguments of attach and detach, and of the column.
 
--- A default that gives no ids would make each insert fail.
-CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT snowflake_ids_internal.is_preloaded() THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
-            DETAIL = format('%s() needs ids of this server, which it gives only if it loaded the library when it was started.',
-                function),
-            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
-    END IF;
-END
-$$;
-
 DO $$
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -21,25 +7,6 @@ BEGIN
             MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
             DETAIL = 'This server can read ids, and not make them.',
             HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
-    sequence text, generator text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column, kind and sequence must not be null';
-    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
-            HINT = 'Known values are redirect, keep and drop.';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    IF sequence COLLATE "C" = 'redirect' THEN
-        PERFORM snowflake_ids_internal.sequence_check_redirects();
     END IF;
 END
 $$;
@@ -63,23 +30,14 @@ BEGIN
             MESSAGE = 'ids of a segment tag have no generator',
             DETAIL = format('The generator given is "%s".', left(generator, 128)),
             HINT = 'Leave the generator out, or take kind => ''snowflake''.';
-    ELSIF generator IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.generator_keep(generator);
     END IF;
-    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF relation IS NULL OR attribute IS NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'relation and column must not be null';
-    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
-            HINT = 'Known kinds are sequence, identity and none.';
+    PERFORM snowflake_ids_internal.generator_keep(generator) WHERE generator IS NOT NULL;
+    -- A default that gives no ids would make each insert fail.
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
+            DETAIL = 'snowflake_ids.attach() needs ids of this server, which it gives only if it loaded the library when it was started.',
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
     END IF;
 END
 $$;
@@ -92,25 +50,20 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     locked regclass[] := '{}';
     members regclass[];
-    member regclass;
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach or detach a column in a %s transaction',
-                current_setting('transaction_isolation')),
+            MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     -- Until there is none below that is not locked.
     LOOP
         members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
         EXIT WHEN members <@ locked;
-        FOREACH member IN ARRAY members LOOP
-            CONTINUE WHEN member = ANY (locked);
-            PERFORM snowflake_ids_internal.check_table(member, 'r', 'p', 'f');
-            PERFORM snowflake_ids_internal.lock_relation(member);
-        END LOOP;
+        PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f'), snowflake_ids_internal.lock_relation(m)
+        FROM unnest(members) m WHERE m <> ALL (locked);
         locked := locked || members;
     END LOOP;
     -- While we waited for a lock all of it may have changed.
@@ -127,15 +80,13 @@ DECLARE
 BEGIN
     SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
     IF NOT FOUND THEN
-        RAISE undefined_table USING
-            MESSAGE = format('relation with OID %s does not exist', relation::oid);
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of table %s', relation);
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
 END
 $$;
@@ -207,8 +158,7 @@ BEGIN
 END
 $$;
 
--- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed, as far as they can
--- be seen.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -260,22 +210,18 @@ BEGIN
             HINT = 'Widen it before ids come so far.';
     END LOOP;
     FOR other IN
-        SELECT c.conname, c.conrelid::regclass AS relation, pg_get_constraintdef(c.oid) AS definition
+        SELECT format('constraint "%s" of relation "%s"', c.conname, c.conrelid::regclass) AS name, pg_get_constraintdef(c.oid) AS definition,
+            c.conrelid::regclass AS relation, c.conname
         FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attname = attribute COLLATE "C"
         WHERE c.contype = 'c' AND c.conrelid = ANY (members) AND c.conkey = ARRAY[a.attnum] AND c.coninhcount = 0
-        ORDER BY 2, 1
-    LOOP
-        RAISE NOTICE USING
-            MESSAGE = format('constraint "%s" of relation "%s" checks the ids to come', other.conname, other.relation),
-            DETAIL = left(other.definition, 1000);
-    END LOOP;
-    FOR other IN
-        SELECT c.conname, c.contypid::regtype AS domain, pg_get_constraintdef(c.oid) AS definition
+        UNION ALL
+        SELECT format('constraint "%s" of domain %s', c.conname, c.contypid::regtype), pg_get_constraintdef(c.oid), NULL, c.conname
         FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.atttypid = c.contypid
-        WHERE c.contype = 'c' ORDER BY 1
+        WHERE c.contype = 'c'
+        ORDER BY 3, 4
     LOOP
         RAISE NOTICE USING
-            MESSAGE = format('constraint "%s" of domain %s checks the ids to come', other.conname, other.domain),
+            MESSAGE = other.name || ' checks the ids to come',
             DETAIL = left(other.definition, 1000);
     END LOOP;
     FOR other IN

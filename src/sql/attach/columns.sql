@@ -36,8 +36,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Those that the column owns, as an identity's or a serial's, or that its default names; of those below it, too. owner: the table whose
--- column owns it.
+-- Sequences that the column, or one below it, owns or names in its default. owner: the table whose column owns it.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -100,16 +99,11 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
-CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
-    OUT is_called boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',
-        s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
-        CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
-    INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
-    SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
-END
+CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
+        s.seqcache, CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END), p.last_value, p.is_called
+    FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
 -- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
@@ -121,29 +115,23 @@ DECLARE
 BEGIN
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
         AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
-    IF FOUND THEN
-        IF bound.tag IS NULL THEN
-            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
-        ELSE
-            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
-                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
-                -- Which ids it gave is not known any more.
-                RAISE undefined_object USING
-                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
-                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
-                    HINT = format('Create it again above all ids that are in use: '
-                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
-            END IF;
-            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
-        END IF;
-        RETURN greatest(highest, bound.last_number);
+    IF FOUND AND bound.tag IS NULL THEN
+        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
+    ELSIF NOT FOUND THEN
+        SELECT CASE WHEN NOT p.is_called THEN p.last_value - 1
+            WHEN s.seqincrement < 0 THEN greatest(s.seqstart, p.last_value)
+            ELSE p.last_value END
+        INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_position(sequence) p WHERE s.seqrelid = sequence;
+    ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+        highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+    ELSE
+        -- Which ids it gave is not known any more.
+        RAISE undefined_object USING
+            MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+            DETAIL = 'The sequence gave ids of it, and must go on above them.',
+            HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
     END IF;
-    SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
-        WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
-        ELSE c.last_value END
-    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
-    WHERE s.seqrelid = sequence;
-    RETURN highest;
+    RETURN greatest(highest, bound.last_number);
 END
 $$;
 
@@ -164,12 +152,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS
 DECLARE
     members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
     member regclass;
-    looked_at bigint := 0;
+    looked_at bigint;
     stored bigint;
-    numbered bigint;
-    tagged bigint;
 BEGIN
-    FOREACH member IN ARRAY members LOOP
+    FOR member, looked_at IN SELECT m, place - 1 FROM unnest(members) WITH ORDINALITY t (m, place) LOOP
         PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
         BEGIN
             stored := greatest(stored,
@@ -183,15 +169,14 @@ BEGIN
                      WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
                 HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
         END;
-        looked_at := looked_at + 1;
     END LOOP;
-    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
-    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
-    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT c.relowner, snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
-        FROM snowflake_ids_internal.table_and_below(relation) b JOIN pg_class c ON c.oid = b) tags
-    -- Any role may name a tag in a default. How far another's is, is not told.
-    WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(relowner, t);
-    RETURN greatest(stored, numbered, tagged, 0);
+    RETURN greatest(stored, 0,
+        (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
+        -- Any role may name a tag in a default. How far another's is, is not told.
+        (SELECT max(snowflake_ids_internal.highest_of_tag(t))
+            FROM (SELECT DISTINCT c.relowner,
+                    snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
+                FROM unnest(members) b JOIN pg_class c ON c.oid = b) tags (owner, t)
+            WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(owner, t)));
 END
 $$;

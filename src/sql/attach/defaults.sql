@@ -14,8 +14,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
--- could have the same tag.
+-- A name with a dot is quoted, and beside one a name that begins with a quote: else a table of another schema could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -33,8 +32,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM snowflake_ids_internal.function_of(kind) f
 $$;
 
--- snowflake, segment, or null. Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of
--- our ids.
+-- snowflake, segment, or null: also for functions of these names in other schemas or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
@@ -56,7 +54,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        -- Many columns may be attached: most are left out by this.
+        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
         AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+    ORDER BY d.adrelid, d.adnum
 $$;
 
 -- A table has rows where its file has pages: to see that takes no right to read them.

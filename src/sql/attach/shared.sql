@@ -43,15 +43,14 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     bound snowflake_ids.sequence_binding;
     highest bigint;
     most bigint;
     obstacle record;
-    other record;
+    member regclass;
     former record;
     holders text;
 BEGIN
@@ -61,15 +60,14 @@ BEGIN
             DETAIL = 'Numbers of its own would come beside the column''s ids.',
             HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
     END IF;
-    FOR other IN SELECT b AS member FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        IF NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(other.member, attribute), shared) THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, other.member, shared),
-                DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.',
-                    attribute, relation),
-                HINT = 'Give it the same default before, or drop its default.';
-        END IF;
-    END LOOP;
+    SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
+    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
+            DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.', attribute, relation),
+            HINT = 'Give it the same default before, or drop its default.';
+    END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
     PERFORM snowflake_ids_internal.lock_relation(shared);
@@ -95,13 +93,8 @@ BEGIN
                 ELSE 'It gives snowflake ids.' END,
             HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
-    IF kind COLLATE "C" = 'snowflake' THEN
-        PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute);
-    ELSE
-        FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) LOOP
-            PERFORM snowflake_ids_internal.tell_other_of_sequence(shared, other.other, other.other_attribute);
-        END LOOP;
-    END IF;
+    PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
+        CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN

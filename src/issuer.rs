@@ -13,9 +13,9 @@ use crate::store::durable;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::wire::LeaseError;
-use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
-use snowflake_ids_core::server::state::{Birth, DataDirectory, FILE, Here, State};
+use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, State};
 use snowflake_ids_core::{Clock, ClockRollback, Layout};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -29,8 +29,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
 /// Away from the state, that it does not go with it by one slip; and not where the server looks for files of tables.
-const WITNESS: &str = "pg_logical/snowflake_ids.witness";
-const WITNESS_FOLDER: &str = "pg_logical";
+const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
+const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
 
 /// The pause of a process that found the state lock taken.
@@ -56,33 +56,33 @@ pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -
 }
 
 /// Returns which place a layout has at the moment, where it is not the server's own.
-pub fn place_of(shared: &Shared, layout: &Layout) -> Option<usize> {
+pub fn slot_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     let issuer = issuer(shared);
     let issuing = issuer.host.lock();
-    issuing.place_of(layout)
+    issuing.slot_of(layout)
 }
 
 impl StateStore for Server<'_> {
     type NewFile = File;
 
-    fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>> {
+    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>> {
         let mut file = match File::open(FILE) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
-        Ok(Some((text, birth(&file.metadata()?))))
+        Ok(Some((text, file_identity(&file.metadata()?))))
     }
 
     fn is_witnessed(&self) -> io::Result<bool> {
-        Path::new(WITNESS).try_exists()
+        Path::new(MARKER_FILE).try_exists()
     }
 
-    fn create(&self) -> io::Result<(File, Birth)> {
+    fn create(&self) -> io::Result<(File, FileIdentity)> {
         let file = durable::create(NEW)?;
-        let birth = birth(&file.metadata()?);
-        Ok((file, birth))
+        let file_identity = file_identity(&file.metadata()?);
+        Ok((file, file_identity))
     }
 
     fn fill(&self, file: &mut File, text: &str) -> io::Result<()> {
@@ -101,8 +101,8 @@ impl StateStore for Server<'_> {
         durable::sync_folder(".")
     }
 
-    fn witness(&self) -> io::Result<()> {
-        durable::make(WITNESS, WITNESS_FOLDER, TESTIMONY)
+    fn marker_file(&self) -> io::Result<()> {
+        durable::make(MARKER_FILE, MARKER_FOLDER, TESTIMONY)
     }
 
     fn keep_rejected(&self) -> io::Result<()> {
@@ -125,7 +125,7 @@ impl StateStore for Server<'_> {
         if let Some(home) = HOME.get() {
             return Ok(home.clone());
         }
-        let Birth { inode, at } = birth(&fs::metadata(".")?);
+        let FileIdentity { inode, at } = file_identity(&fs::metadata(".")?);
         let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
         let (host, directory) = (line_of("/proc/sys/kernel/hostname"), cluster::data_directory());
         Ok(HOME.get_or_init(|| DataDirectory { identity, file: None, host, directory }).clone())
@@ -134,11 +134,11 @@ impl StateStore for Server<'_> {
 
 /// Returns what tells a file from its copies. Images of file systems that were made from nothing say 1970 of all that
 /// they hold.
-fn birth(of: &Metadata) -> Birth {
+fn file_identity(of: &Metadata) -> FileIdentity {
     let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let born = born.filter(|born| !born.is_zero());
     let at = born.map(|born| format!("{}.{:09}", born.as_secs(), born.subsec_nanos()));
-    Birth { inode: of.ino(), at }
+    FileIdentity { inode: of.ino(), at }
 }
 
 /// Returns what a file of the system says in its one line; empty where it can't be read.

@@ -9,7 +9,7 @@ use crate::shared::leases::{Leases, leases};
 use crate::shared::segments::segments;
 use snowflake_ids_core::registry::lease_worker::LeaseSettings;
 use snowflake_ids_core::registry::wire::LeaseError;
-use snowflake_ids_core::sequence::request::Answer;
+use snowflake_ids_core::sequence::tickets::Answer;
 use std::time::Duration;
 
 /// Between the parts of a [`LeaseError`] in shared memory.
@@ -32,7 +32,7 @@ fn from_text(text: &str) -> Option<LeaseError> {
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
-        leases.requests.want_another(shared.era());
+        leases.requests.want_another(shared.generation());
     }
     let ticket = leases.requests.request.ask();
     call(leases);
@@ -63,7 +63,7 @@ pub fn origin() -> Option<String> {
 
 /// Has the request looked at soon.
 pub fn call(leases: &Leases) {
-    let called = leases.worker_slot.station.wake();
+    let called = leases.worker_slot.worker_latch.wake();
     if !called && let Some(segments) = segments() {
         segments.launcher.wake();
     }
@@ -72,13 +72,13 @@ pub fn call(leases: &Leases) {
 /// Answers all callers up to this ticket.
 pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
-    note(leases, outcome.err().as_ref());
+    record(leases, outcome.err().as_ref());
     leases.requests.request.answer(ticket, answer);
     leases.answered.broadcast();
 }
 
 /// Notes why there is no lease, for sessions that wait in vain.
-pub fn note(leases: &Leases, trouble: Option<&LeaseError>) {
+pub fn record(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();
     if let Some(none) = trouble.filter(|none| !none.holders.is_empty() && former != text) {
@@ -97,7 +97,7 @@ pub fn settings() -> LeaseSettings {
 }
 
 fn silence() -> LeaseError {
-    let manned = segments().is_some_and(|segments| segments.launcher.is_manned());
+    let manned = segments().is_some_and(|segments| segments.launcher.is_occupied());
     if !manned {
         return no_worker();
     }

@@ -38,18 +38,18 @@ pub extern "C-unwind" fn _PG_init() {
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
     pg::shmem::request(&shared::BLOCKS, keep);
-    pg::redirect::redirect_calls(sequence::known::targets_at_once);
-    pg::inline::keep_out(sequence::known::is_redirecting);
-    sequence::follow::watch_appliers();
+    pg::redirect::redirect_calls(sequence::cache::targets_at_once);
+    pg::inline::keep_out(sequence::cache::is_redirecting);
+    sequence::changes::watch_appliers();
     pg::access::watch(pg::access::AccessWatch {
         database_created: worker::forget_database,
         database_dropped: worker::leave_database,
-        sequence_dropped: sequence::follow::sequence_dropped,
-        setval_called: sequence::follow::setval_called,
+        sequence_dropped: sequence::changes::sequence_dropped,
+        setval_called: sequence::changes::setval_called,
     });
     pg::utility::watch(pg::utility::Watch {
-        sequence_altered: sequence::follow::altered,
-        identities_restarted: sequence::follow::identities_restarted,
+        sequence_altered: sequence::changes::altered,
+        identities_restarted: sequence::changes::identities_restarted,
         session_discarded,
     });
     if !pg::server::upgrading() {
@@ -59,18 +59,18 @@ pub extern "C-unwind" fn _PG_init() {
 
 /// What the last stop left over goes on.
 fn memory_made() {
-    worker::carry_over::restore_floors();
+    worker::saved_ranges::restore_high_water_marks();
 }
 
 /// What is left over is written down.
 fn server_stopped() {
-    worker::carry_over::save();
+    worker::saved_ranges::save();
 }
 
 /// What the session got last is forgotten, as the server forgets it.
 fn session_discarded() {
     snowflake::forget_last();
-    segment::held::forget_last();
+    segment::cache::forget_last();
     series::forget_last();
     sequence::forget_numbers();
 }

@@ -20,7 +20,7 @@ use snowflake_ids_core::clock::human;
 use snowflake_ids_core::generator::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::generator::session::Session;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::server::issuer::Seat;
+use snowflake_ids_core::server::issuer::SlotRef;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
@@ -30,20 +30,20 @@ use std::time::Duration;
 type AsOf = (u64, u64);
 
 /// A generator as the session knows it, and the ids that the session holds. It is kept as long as the process lives.
-pub struct Known {
+pub struct CachedGenerator {
     name: Box<[u8]>,
     named: Cell<&'static Named>,
     /// As of which change of the table.
     as_of: Cell<AsOf>,
     /// The seat of the layout, as far as that is known.
-    seat: Cell<Option<Seat>>,
+    slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
 }
 
-type GeneratorsByName = FxHashMap<&'static [u8], &'static Known>;
+type GeneratorsByName = FxHashMap<&'static [u8], &'static CachedGenerator>;
 
-static KNOWN: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
+static CACHE: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
 /// All that names stood for.
 static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
 /// Number of times that the table was changed.
@@ -51,7 +51,7 @@ static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// True if this transaction changes generators.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-impl Known {
+impl CachedGenerator {
     /// The generator's name, in the encoding of the database.
     #[inline]
     pub fn name(&self) -> &[u8] {
@@ -70,7 +70,7 @@ impl Known {
         self.as_of.get() == as_of()
     }
 
-    /// Returns whether no transaction has changed generators since it was looked up. As [`Known::is_current`], where
+    /// Returns whether no transaction has changed generators since it was looked up. As [`CachedGenerator::is_current`], where
     /// nothing of the server's was called since that was asked.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
@@ -79,20 +79,20 @@ impl Known {
 
     /// Returns where the layout has its ids from; None where that has to be found.
     #[inline]
-    pub fn seat(&self) -> Option<Seat> {
-        self.seat.get()
+    pub fn slot_ref(&self) -> Option<SlotRef> {
+        self.slot_ref.get()
     }
 
     /// Notes where the layout has its ids from.
-    pub fn set_seat(&self, seat: Seat) {
-        self.seat.set(Some(seat));
+    pub fn set_slot_ref(&self, slot_ref: SlotRef) {
+        self.slot_ref.set(Some(slot_ref));
     }
 
     /// Takes over what was looked up. What the session holds by other terms is given up.
     fn learn(&self, named: &'static Named, as_of: AsOf) {
         if !std::ptr::eq(self.named.replace(named), named) {
             self.session.drop_held();
-            self.seat.set(None);
+            self.slot_ref.set(None);
         }
         self.as_of.set(as_of);
     }
@@ -100,12 +100,12 @@ impl Known {
 
 /// Returns what the session knows of a generator, if it has used it and nothing has changed. Calls nothing of the server's.
 #[inline]
-pub fn find(name: &[u8]) -> Option<&'static Known> {
-    kept(name).filter(|known| known.is_current())
+pub fn find(name: &[u8]) -> Option<&'static CachedGenerator> {
+    kept(name).filter(|cached| cached.is_current())
 }
 
-fn kept(name: &[u8]) -> Option<&'static Known> {
-    KNOWN.borrow().as_ref()?.get(name).copied()
+fn kept(name: &[u8]) -> Option<&'static CachedGenerator> {
+    CACHE.borrow().as_ref()?.get(name).copied()
 }
 
 /// Returns what a name stands for: by the transaction's own view, in which a generator that it has made is there, and
@@ -113,9 +113,9 @@ fn kept(name: &[u8]) -> Option<&'static Known> {
 ///
 /// # Errors
 /// [`NamedError`]: there is none of this name, or its row is not right.
-pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
-    if let Some(known) = find(name) {
-        return Ok(known);
+pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
+    if let Some(cached) = find(name) {
+        return Ok(cached);
     }
     let tag = checked(name)?;
     // Before the table is looked at: what changes meanwhile is looked at again.
@@ -129,9 +129,9 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     });
     let named = row.ok_or_else(|| unknown(&tag))??;
     let named = kept_named(named);
-    let known = kept(name).unwrap_or_else(|| keep(&tag, named));
-    known.learn(named, as_of);
-    Ok(known)
+    let cached = kept(name).unwrap_or_else(|| keep(&tag, named));
+    cached.learn(named, as_of);
+    Ok(cached)
 }
 
 /// Returns whether bytes can be a name; as what they are looked for.
@@ -147,17 +147,17 @@ pub fn unknown(name: &Tag) -> NamedError {
 }
 
 /// Only what was found is kept: else each name that a user tries would stay in memory.
-fn keep(name: &Tag, named: &'static Named) -> &'static Known {
+fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
     // Never freed, so that call sites can remember it: a database has a limited number of generators.
-    let known: &'static Known = Box::leak(Box::new(Known {
+    let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
         name: name.as_bytes().into(),
         named: Cell::new(named),
         as_of: Cell::new((u64::MAX, u64::MAX)),
-        seat: Cell::new(None),
+        slot_ref: Cell::new(None),
         session: Session::new(),
     }));
-    KNOWN.borrow_mut().get_or_insert_default().insert(known.name(), known);
-    known
+    CACHE.borrow_mut().get_or_insert_default().insert(cached.name(), cached);
+    cached
 }
 
 /// Returns what a name stands for, where the process keeps it for good: the same each time, so that it takes no more
@@ -184,7 +184,7 @@ static HOOKS: Hooks = Hooks {
     committed: || {
         LAYOUT_CHANGED.set(None);
         if let (true, Some(shared)) = (CHANGED.replace(false), generator::shared()) {
-            shared.note_named_change();
+            shared.record_named_change();
         }
     },
     ended: || {

@@ -7,7 +7,7 @@ use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::pg::{role, server};
-use crate::shared::progress::own_place;
+use crate::shared::progress::own_slot;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::report::progress::{Call, Command, Phase};
 use std::cell::Cell;
@@ -28,10 +28,10 @@ static HOOKS: Hooks = Hooks {
 
 /// Shows a call on a table, unless it is made within another one.
 fn begin(command: Command, relation: u32) {
-    let Some(place) = own_place().filter(|_| SHOWN.get().is_none()) else { return };
+    let Some(slot) = own_slot().filter(|_| SHOWN.get().is_none()) else { return };
     transaction::watch(&HOOKS);
     SHOWN.set(Some((command, Subtransaction::current())));
-    place.begin(&Call {
+    slot.begin(&Call {
         command,
         process: std::process::id(),
         database: server::database(),
@@ -44,15 +44,15 @@ fn begin(command: Command, relation: u32) {
 /// The call goes on to another phase; it is shown from now on where it was not.
 pub fn enter(command: Command, relation: u32, phase: Phase) {
     begin(command, relation);
-    if let Some(place) = own_place().filter(|_| is_shown(command)) {
-        place.enter(phase);
+    if let Some(slot) = own_slot().filter(|_| is_shown(command)) {
+        slot.enter(phase);
     }
 }
 
 /// So many of the tables are done with, of those that the call looks at one after the other.
 pub fn set_tables(done: u64, all: u64) {
-    if let Some(place) = own_place().filter(|_| SHOWN.get().is_some()) {
-        place.set_tables(done, all);
+    if let Some(slot) = own_slot().filter(|_| SHOWN.get().is_some()) {
+        slot.set_tables(done, all);
     }
 }
 
@@ -69,8 +69,8 @@ fn is_shown(command: Command) -> bool {
 
 fn clear() {
     if SHOWN.take().is_some()
-        && let Some(place) = own_place()
+        && let Some(slot) = own_slot()
     {
-        place.end();
+        slot.end();
     }
 }

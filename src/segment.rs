@@ -1,11 +1,11 @@
 //! Ids of a tag: dense, out of segments that a worker reserves ahead.
 
+pub mod cache;
 pub mod error;
-pub mod held;
-pub mod own;
-pub mod place;
 pub mod privilege;
+pub mod slot;
 pub mod timeout;
+pub mod transaction_tags;
 
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
@@ -18,20 +18,20 @@ use crate::shared::segments::{self, Segments, segments};
 use crate::shared::slot::Slot;
 use crate::store::segment as store;
 use crate::store::tables::SEGMENT;
+use cache::CachedTag;
 use error::{Column, SegmentError};
-use held::Held;
 use pgrx::check_for_interrupts;
-use place::Visit;
+use slot::Waiter;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::sequence::bound_sequence::{BoundRun, Increment};
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
-use snowflake_ids_core::sequence::request::Answer;
 use snowflake_ids_core::sequence::reservation::TagRow;
-use snowflake_ids_core::sequence::segment::{Miss, Taken};
+use snowflake_ids_core::sequence::segment::{Miss, TakenIds};
 use snowflake_ids_core::sequence::slot::Trouble;
+use snowflake_ids_core::sequence::tickets::Answer;
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -42,15 +42,15 @@ const ONE: NonZeroU32 = NonZeroU32::MIN;
 /// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
 /// server's that can fail.
 #[inline]
-pub fn next_at_once(held: &Held) -> Option<i64> {
-    take_at_once(held, ONE).ok().map(|(_, taken)| taken.range.first)
+pub fn next_at_once(cached: &CachedTag) -> Option<i64> {
+    take_at_once(cached, ONE).ok().map(|(_, taken)| taken.range.first)
 }
 
 /// Takes ids out of the buffers, one at least and so many at most, and has the next range fetched where this one is the taker to ask
 /// for it.
 #[inline]
-fn take_at_once(held: &Held, want: NonZeroU32) -> Result<(&'static Slot, Taken), Miss> {
-    let (slot, taken) = held.take_up_to(want)?;
+fn take_at_once(cached: &CachedTag, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
+    let (slot, taken) = cached.take_up_to(want)?;
     if taken.prefetch {
         ask_ahead(slot);
     }
@@ -77,13 +77,13 @@ pub fn next_of_sequence(
 ) -> Result<i64, SegmentError> {
     let bytes = tag.as_bytes();
     if increment.is_one() {
-        return held::find(bytes).and_then(next_at_once).map_or_else(|| next(function, bytes), Ok);
+        return cache::find(bytes).and_then(next_at_once).map_or_else(|| next(function, bytes), Ok);
     }
     let mut run = BoundRun::new(increment);
     loop {
         // The first one, too, where the buffers are known and filled: it is part of the row then.
-        let held = held::find(bytes).map(|held| take_at_once(held, run.missing()));
-        let range = match held {
+        let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
+        let range = match cached {
             Some(Ok((_, taken))) => taken.range,
             _ => next_range(function, bytes, run.missing())?,
         };
@@ -99,9 +99,9 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
     let (tag, segments) = ready(function, bytes)?;
     let timeout = SegmentTimeout::new();
     Ok(match take(segments, &tag, &timeout, ONE)? {
-        Served::Buffers((slot, taken)) => held::hold(&tag).write(slot, taken.day, taken.range.first),
+        Served::Buffers((slot, taken)) => cache::hold(&tag).write(slot, taken.day, taken.range.first),
         Served::Own(taken, row) => {
-            held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first)
+            cache::written(cache::format_of(&row.format).as_ref(), taken.day, taken.range.first)
         }
     })
 }
@@ -110,7 +110,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
     privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
-    held::find(bytes).and_then(|held| held.last.get()).ok_or(SegmentError::NoLast(TagText(tag).shown()))
+    cache::find(bytes).and_then(|cached| cached.last.get()).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 
 /// A tag that may be used, and the server's tags.
@@ -126,7 +126,7 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
 pub enum Served<T> {
     Buffers(T),
     /// The transaction, which has changed the tag: the id, and the row that it is above.
-    Own(Taken, TagRow),
+    Own(TakenIds, TagRow),
 }
 
 /// For whom the buffers of a tag are used.
@@ -156,9 +156,10 @@ fn take(
     tag: &Tag,
     timeout: &SegmentTimeout,
     want: NonZeroU32,
-) -> Result<Served<(&'static Slot, Taken)>, SegmentError> {
+) -> Result<Served<(&'static Slot, TakenIds)>, SegmentError> {
     privilege::to_take(tag, timeout)?;
-    let taken = use_buffers(segments, tag, timeout, User::Caller { want }, |held| take_at_once(held, want));
+    let taken =
+        use_buffers(segments, tag, timeout, User::Caller { want }, |cached| take_at_once(cached, want));
     match taken {
         Err(SegmentError::Unknown { column: None, .. }) => {
             Err(SegmentError::unknown_of(tag, column_with_ids(tag)?))
@@ -183,9 +184,9 @@ pub fn serve<T>(
     take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    use_buffers(segments, &tag, &SegmentTimeout::new(), User::Extension, |held| {
-        let (slot, incarnation) = held.place.get().ok_or(Miss::Gone)?;
-        take(slot, incarnation)
+    use_buffers(segments, &tag, &SegmentTimeout::new(), User::Extension, |cached| {
+        let (slot, slot_generation) = cached.slot_index.get().ok_or(Miss::Gone)?;
+        take(slot, slot_generation)
     })
 }
 
@@ -194,56 +195,57 @@ fn use_buffers<T>(
     tag: &Tag,
     timeout: &SegmentTimeout,
     user: User,
-    take: impl Fn(&Held) -> Result<T, Miss>,
+    take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
-    let known = if own::leaves_buffers(tag) {
-        Some(held::hold(tag))
+    let known = if transaction_tags::leaves_buffers(tag) {
+        Some(cache::hold(tag))
     } else if let Some((taken, row)) = take_own(tag)? {
         return Ok(Served::Own(taken, row));
     } else {
-        held::find(tag.as_bytes())
+        cache::find(tag.as_bytes())
     };
-    if let Some(held) = known {
-        return use_held(segments, held, tag, timeout, user, take);
+    if let Some(cached) = known {
+        return use_held(segments, cached, tag, timeout, user, take);
     }
     // Kept only if the tag is found: else each name that a user tries would stay in memory.
-    let held = Held::new(tag);
-    let served = use_held(segments, &held, tag, timeout, user, take)?;
-    held::keep(held);
+    let cached = CachedTag::new(tag);
+    let served = use_held(segments, &cached, tag, timeout, user, take)?;
+    cache::keep(cached);
     Ok(served)
 }
 
 fn use_held<T>(
     segments: &'static Segments,
-    held: &Held,
+    cached: &CachedTag,
     tag: &Tag,
     timeout: &SegmentTimeout,
     user: User,
-    take: impl Fn(&Held) -> Result<T, Miss>,
+    take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
-    // From the moment on in which a place is given: it stays until there is an id.
-    let mut visit = None;
+    // From the moment on in which a slot is given: it stays until there is an id.
+    let mut waiter = None;
     // One that has given no ids yet is not made before it is seen that no column has ids of it.
     let mut may_create = false;
     loop {
-        // Again each time, for while a place is looked for, the server may have told of a change.
+        // Again each time, for while a slot is looked for, the server may have told of a change.
         if user != User::Extension {
-            held.permit.set(privilege::to_take(tag, timeout)?);
+            cached.permit.set(privilege::to_take(tag, timeout)?);
         }
-        match take(held) {
+        match take(cached) {
             Ok(made) => return Ok(Served::Buffers(made)),
             Err(Miss::Gone) => {
-                drop(visit.take());
-                visit = find_place(segments, held, tag, timeout, user)?;
+                drop(waiter.take());
+                waiter = find_slot(segments, cached, tag, timeout, user)?;
             }
-            Err(Miss::Dry | Miss::Over) => {
+            Err(Miss::Empty | Miss::Over) => {
                 // A refill would wait for the end of the transaction that has the row locked: this one.
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
-                let is_known = held.place.get().is_some_and(|(slot, _)| !slot.on_trial.load(Relaxed));
+                let is_known =
+                    cached.slot_index.get().is_some_and(|(slot, _)| !slot.unverified.load(Relaxed));
                 let creates = user.creates() && (is_known || may_create);
-                match wait(held, tag, timeout, user.want(), creates, || take(held)) {
+                match wait(cached, tag, timeout, user.want(), creates, || take(cached)) {
                     Err(SegmentError::Unknown { .. }) if user.creates() && !creates => {
                         match column_with_ids(tag)? {
                             None => may_create = true,
@@ -262,23 +264,23 @@ fn use_held<T>(
 }
 
 /// Takes an id of a tag that the transaction has changed; None for other tags. From then on none comes out of the buffers.
-fn take_own(tag: &Tag) -> Result<Option<(Taken, TagRow)>, SegmentError> {
-    let own = own::next(tag, &SystemClock)?;
+fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
+    let own = transaction_tags::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
-        held::hold(tag).last.set(Some(taken.range.first));
+        cache::hold(tag).last.set(Some(taken.range.first));
     }
     Ok(own)
 }
 
-/// Finds the tag's place, or gives it one, where this call waits from then on. It may be taken away all the same, and so again and
+/// Finds the tag's slot, or gives it one, where this call waits from then on. It may be taken away all the same, and so again and
 /// again: not beyond the time that a call may wait.
-fn find_place(
+fn find_slot(
     segments: &'static Segments,
-    held: &Held,
+    cached: &CachedTag,
     tag: &Tag,
     timeout: &SegmentTimeout,
     user: User,
-) -> Result<Option<Visit>, SegmentError> {
+) -> Result<Option<Waiter>, SegmentError> {
     if timeout.has_begun() {
         check_for_interrupts!();
         if timeout.is_over() {
@@ -287,13 +289,13 @@ fn find_place(
         // The slot may have been of a table that was dropped. A statement that began before is not told otherwise.
         catalog::take_in_changes();
     }
-    SEGMENT.on_change(held::forget_places);
+    SEGMENT.on_change(cache::forget_slots);
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let found = place::look_up(segments, source, tag, user.creates(), user.want())?;
+    let found = slot::look_up(segments, source, tag, user.creates(), user.want())?;
     timeout.begin();
     let found = found.ok_or_else(|| no_refill(tag, timeout, None))?;
-    held.place.set(Some((found.slot, found.incarnation)));
-    Ok(found.visit)
+    cached.slot_index.set(Some((found.slot, found.slot_generation)));
+    Ok(found.waiter)
 }
 
 /// Asks for a refill; `creates`: of a tag that is to be made if there is none, for this call and not for those that come
@@ -312,49 +314,52 @@ pub fn ask_ahead(slot: &Slot) {
 /// A wait, which is counted however it ends: errors and cancels unwind through it.
 struct CountedWait<'a> {
     slot: &'static Slot,
-    incarnation: u64,
+    slot_generation: u64,
     timeout: &'a SegmentTimeout,
     began: Duration,
 }
 
 impl<'a> CountedWait<'a> {
-    fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a SegmentTimeout) -> Self {
+    fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
         // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
-        slot.begin_wait(slot.segment.shelves().current.is_some() && slot.slow_start().is_none(), uptime());
-        Self { slot, incarnation, timeout, began: uptime() }
+        slot.begin_wait(
+            slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
+            uptime(),
+        );
+        Self { slot, slot_generation, timeout, began: uptime() }
     }
 }
 
 impl Drop for CountedWait<'_> {
     fn drop(&mut self) {
-        if self.slot.segment.incarnation() == self.incarnation {
+        if self.slot.segment.slot_generation() == self.slot_generation {
             self.slot.end_wait(uptime().saturating_sub(self.began), self.timeout.waited());
         }
     }
 }
 
-/// Waits for a refill. None where the tag's place has gone meanwhile, and has to be looked up again.
+/// Waits for a refill. None where the tag's slot has gone meanwhile, and has to be looked up again.
 #[cold]
 fn wait<T>(
-    held: &Held,
+    cached: &CachedTag,
     tag: &Tag,
     timeout: &SegmentTimeout,
     want: NonZeroU32,
     creates: bool,
     take: impl Fn() -> Result<T, Miss>,
 ) -> Result<Option<T>, SegmentError> {
-    let Some((slot, incarnation)) = held.place.get() else { return Ok(None) };
-    let Some(_visit) = Visit::begin(slot, incarnation, want) else { return Ok(None) };
-    if own::is_quiet() {
+    let Some((slot, slot_generation)) = cached.slot_index.get() else { return Ok(None) };
+    let Some(_waiter) = Waiter::begin(slot, slot_generation, want) else { return Ok(None) };
+    if transaction_tags::is_quiet() {
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
-    let _wait = CountedWait::begin(slot, incarnation, timeout);
+    let _wait = CountedWait::begin(slot, slot_generation, timeout);
     let ask = || ask(slot, creates);
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {
             Ok(found) => return Some(Ok(Some(found))),
-            // Others that were told the same may have given the place back already.
+            // Others that were told the same may have given the slot back already.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
                 return Some(Ok(None));
             }
@@ -383,7 +388,7 @@ fn wait<T>(
     let trouble = slot.trouble().or_else(segments::trouble);
     let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
     if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, SEGMENT.find()) {
-        place::leave_unused(source, tag);
+        slot::leave_unused(source, tag);
     }
     found
 }

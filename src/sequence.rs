@@ -2,9 +2,9 @@
 //! them are redirected here where the database has any; what is not bound goes on to the server's functions.
 
 pub mod bind;
+pub mod cache;
+pub mod changes;
 pub mod error;
-pub mod follow;
-pub mod known;
 
 use crate::named;
 use crate::pg::process::PerProcess;
@@ -20,12 +20,12 @@ use crate::snowflake;
 use crate::store::sequence::Binding;
 use crate::store::tables::SEGMENT;
 use bind::confirm;
+use cache::{Locked, locked_binding_of};
 use error::SequenceError;
-use known::{Locked, locked_binding_of};
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::sequence::bound_sequence::{Increment, is_fence};
+use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::{Cell, RefCell};
@@ -75,7 +75,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
             .map_err(|error| SequenceError::of_tag(error, sequence))?,
         Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
     };
-    note(sequence, number);
+    record(sequence, number);
     used(Last::Bound(sequence));
     Ok(number)
 }
@@ -86,12 +86,12 @@ pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
         return Ok(sequence::currval(sequence));
     }
     check(sequence, SequenceUse::Look)?;
-    noted(sequence).ok_or_else(|| SequenceError::NoCurrent(sequence::name(sequence)))
+    recorded(sequence).ok_or_else(|| SequenceError::NoCurrent(sequence::name(sequence)))
 }
 
 pub fn lastval() -> Result<i64, SequenceError> {
     let later = LATER.borrow().clone();
-    let bound = later.into_iter().rev().find(|sequence| known::binding_of(*sequence).is_some());
+    let bound = later.into_iter().rev().find(|sequence| cache::binding_of(*sequence).is_some());
     used(bound.map_or(LAST.get(), Last::Bound));
     let sequence = match LAST.get() {
         Last::Unbound => return Ok(sequence::lastval()),
@@ -102,7 +102,7 @@ pub fn lastval() -> Result<i64, SequenceError> {
         return Err(SequenceError::NoLast);
     }
     check(sequence, SequenceUse::Look)?;
-    noted(sequence).ok_or(SequenceError::NoLast)
+    recorded(sequence).ok_or(SequenceError::NoLast)
 }
 
 /// Moves a sequence. Given ids stay given: a tag is raised, never lowered; snowflake ids follow the clock.
@@ -119,7 +119,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     let Some(SequenceTerms { min, max, increment, .. }) = sequence::terms(sequence) else {
         return Ok(server());
     };
-    if is_fence(value, is_called, max) || !(min..=max).contains(&value) {
+    if is_sentinel(value, is_called, max) || !(min..=max).contains(&value) {
         return Ok(server());
     }
     match binding {
@@ -135,7 +135,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         }
     }
     if is_called {
-        note(sequence, value);
+        record(sequence, value);
     }
     Ok(value)
 }
@@ -159,16 +159,16 @@ fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), Seq
 }
 
 /// Notes the number of a column that a bound sequence belongs to, which came from the column's default.
-pub fn noted_of_column(sequence: Oid, number: i64) -> i64 {
-    match known::called_binding_at_once(sequence) {
+pub fn recorded_of_column(sequence: Oid, number: i64) -> i64 {
+    match cache::called_binding_at_once(sequence) {
         Ok(None) => {}
         Ok(Some(_)) => {
             confirm(sequence);
-            note(sequence, number);
+            record(sequence, number);
             used(Last::Bound(sequence));
         }
         Err(Locked) => {
-            note(sequence, number);
+            record(sequence, number);
             let mut later = LATER.borrow_mut();
             later.retain(|other| *other != sequence);
             later.push(sequence);
@@ -189,11 +189,11 @@ pub fn forget_numbers() {
     }
 }
 
-fn note(sequence: Oid, number: i64) {
+fn record(sequence: Oid, number: i64) {
     NUMBERS.borrow_mut().get_or_insert_default().insert(sequence.to_u32(), number);
 }
 
-fn noted(sequence: Oid) -> Option<i64> {
+fn recorded(sequence: Oid) -> Option<i64> {
     NUMBERS.borrow().as_ref()?.get(&sequence.to_u32()).copied()
 }
 

@@ -7,7 +7,7 @@ use crate::pg::report::{report, sentence};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
 use snowflake_ids_core::registry::lease::Policy;
-use snowflake_ids_core::server::issuer::{DEFAULT_PLACES, MAX_PLACES};
+use snowflake_ids_core::server::issuer::{DEFAULT_SLOTS, MAX_SLOTS};
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{ClockRollback, Explain, Field, Layout, Rules, SequenceStart, Shard, ShardError};
 use std::cell::Cell;
@@ -63,7 +63,7 @@ static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
 static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 /// The same, read.
 static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
-static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_PLACES);
+static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_SLOTS);
 static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 static SERIES_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(16 * 1_024);
 static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
@@ -359,7 +359,7 @@ fn define_behaviour() {
     );
     guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
     let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"So many layouts beside the server's own can be in use at once, in all databases together. One database takes at most half of what is free.");
-    guc::define_int(about, &MAX_GENERATORS, 0..=MAX_PLACES, GucFlags::default());
+    guc::define_int(about, &MAX_GENERATORS, 0..=MAX_SLOTS, GucFlags::default());
 }
 
 fn define_tags() {

@@ -4,7 +4,7 @@
 //! an optional generator serve the server's own layout where there is none.
 
 use crate::issuer::issuer;
-use crate::named::{self, Known};
+use crate::named::{self, CachedGenerator};
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
@@ -16,10 +16,10 @@ use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::named::{Named, NamedError};
 use snowflake_ids_core::generator::session::{self, Session, SessionError, Waited};
 use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment};
-use snowflake_ids_core::server::issuer::{self as core_issuer, Seat, Seated};
+use snowflake_ids_core::server::issuer::{self as core_issuer, LayoutGenerator, SlotRef};
 use snowflake_ids_core::{
     Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
-    ShardError, Taken, Uuid, UuidError,
+    ShardError, TakenPositions, Uuid, UuidError,
 };
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
@@ -42,18 +42,18 @@ pub fn next_at_once() -> Option<i64> {
 /// The next id of a named generator where nothing stands in its way; None where [`next`] has more to do. Calls nothing of
 /// the server's, so no error comes out of it.
 #[inline]
-pub fn next_of_at_once(known: &Known) -> Option<i64> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
-    let issued = match only_of(known.named()).ok()? {
-        Some(only) => at_once_of(shared, known, Some(&only)),
-        None => at_once_of(shared, known, None),
+pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery() && cached.is_current())?;
+    let issued = match only_of(cached.named()).ok()? {
+        Some(only) => at_once_of(shared, cached, Some(&only)),
+        None => at_once_of(shared, cached, None),
     };
-    let id = known.session.hand_out(&known.named().layout, issued?);
+    let id = cached.session.hand_out(&cached.named().layout, issued?);
     // An id by terms that were changed meanwhile is thrown away.
-    if !known.is_still_current(shared) {
+    if !cached.is_still_current(shared) {
         return None;
     }
-    SESSION.note_last(id);
+    SESSION.record_last(id);
     Some(id)
 }
 
@@ -68,19 +68,19 @@ pub fn uuid_at_once() -> Option<Uuid> {
 /// The next UUID of a named generator where nothing stands in its way; None where [`uuid`] has more to do. No error of the
 /// server's comes out of it. The shard of its ids says nothing of UUIDs: they take positions as they come.
 #[inline]
-pub fn uuid_of_at_once(known: &Known) -> Option<Uuid> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
-    made(&known.named().layout, at_once_of(shared, known, None)?).ok()
+pub fn uuid_of_at_once(cached: &CachedGenerator) -> Option<Uuid> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery() && cached.is_current())?;
+    made(&cached.named().layout, at_once_of(shared, cached, None)?).ok()
 }
 
 /// The next id.
-pub fn next(function: &'static str, of: Option<&'static Known>) -> Result<i64, SessionError> {
-    let (issued, layout) = issue(function, of, |known| only_of(known.named()))?;
+pub fn next(function: &'static str, of: Option<&'static CachedGenerator>) -> Result<i64, SessionError> {
+    let (issued, layout) = issue(function, of, |cached| only_of(cached.named()))?;
     Ok(hand_out(of, &layout, issued))
 }
 
 /// The next UUID.
-pub fn uuid(function: &'static str, of: Option<&'static Known>) -> Result<Uuid, SessionError> {
+pub fn uuid(function: &'static str, of: Option<&'static CachedGenerator>) -> Result<Uuid, SessionError> {
     let (issued, layout) = issue(function, of, |_| Ok(None))?;
     Ok(made(&layout, issued)?)
 }
@@ -89,8 +89,8 @@ pub fn uuid(function: &'static str, of: Option<&'static Known>) -> Result<Uuid, 
 /// it was taken.
 fn issue(
     function: &'static str,
-    of: Option<&'static Known>,
-    only: impl Fn(&Known) -> Result<Option<Shard>, ShardError>,
+    of: Option<&'static CachedGenerator>,
+    only: impl Fn(&CachedGenerator) -> Result<Option<Shard>, ShardError>,
 ) -> Result<(Issued, Layout), SessionError> {
     let shared = ready(function)?;
     loop {
@@ -99,14 +99,14 @@ fn issue(
         let only = of.map(&only).transpose()?.flatten();
         let found = match of {
             None => SESSION.pop(&**shared).or_else(|| refill(shared).ok()),
-            Some(known) => at_once_of(shared, known, only.as_ref()),
+            Some(cached) => at_once_of(shared, cached, only.as_ref()),
         };
         let issued = if let Some(issued) = found {
             issued
         } else {
-            let cache = of.map_or_else(settings::cache, |known| cache_of(known.named()));
-            let Waited { taken, era, .. } = wait_and_take(shared, of, only.as_ref(), cache)?;
-            session_of(of).keep(taken, era)
+            let cache = of.map_or_else(settings::cache, |cached| cache_of(cached.named()));
+            let Waited { taken, generation, .. } = wait_and_take(shared, of, only.as_ref(), cache)?;
+            session_of(of).keep(taken, generation)
         };
         if is_current(of)? {
             return Ok((issued, layout));
@@ -114,36 +114,36 @@ fn issue(
     }
 }
 
-fn layout_of(shared: &Shared, of: Option<&Known>) -> Layout {
-    of.map_or(shared.layout, |known| known.named().layout)
+fn layout_of(shared: &Shared, of: Option<&CachedGenerator>) -> Layout {
+    of.map_or(shared.layout, |cached| cached.named().layout)
 }
 
-fn session_of(of: Option<&'static Known>) -> &'static Session {
-    of.map_or(&SESSION, |known| &known.session)
+fn session_of(of: Option<&'static CachedGenerator>) -> &'static Session {
+    of.map_or(&SESSION, |cached| &cached.session)
 }
 
-fn rules_of(of: Option<&Known>) -> Rules {
+fn rules_of(of: Option<&CachedGenerator>) -> Rules {
     let rules = settings::rules();
-    of.map_or(rules, |known| known.named().rules(rules))
+    of.map_or(rules, |cached| cached.named().rules(rules))
 }
 
 /// The seat of a layout; None where that has to be found.
-fn seat_of(of: Option<&Known>) -> Option<Seat> {
-    of.map_or(Some(Seat::Own), Known::seat)
+fn slot_ref_of(of: Option<&CachedGenerator>) -> Option<SlotRef> {
+    of.map_or(Some(SlotRef::Own), CachedGenerator::slot_ref)
 }
 
 /// Returns whether a generator is what it was as a call began; else takes over what it is by now.
-fn is_current(of: Option<&Known>) -> Result<bool, NamedError> {
-    let Some(known) = of.filter(|known| !known.is_current()) else { return Ok(true) };
+fn is_current(of: Option<&CachedGenerator>) -> Result<bool, NamedError> {
+    let Some(cached) = of.filter(|cached| !cached.is_current()) else { return Ok(true) };
     check_for_interrupts!();
-    named::look_up(known.name())?;
+    named::look_up(cached.name())?;
     Ok(false)
 }
 
 /// Hands an id out, which is the last one of the session from now on.
-fn hand_out(of: Option<&'static Known>, layout: &Layout, issued: Issued) -> i64 {
+fn hand_out(of: Option<&'static CachedGenerator>, layout: &Layout, issued: Issued) -> i64 {
     let id = session_of(of).hand_out(layout, issued);
-    SESSION.note_last(id);
+    SESSION.record_last(id);
     id
 }
 
@@ -162,7 +162,8 @@ fn at_once(shared: &Shared) -> Option<Issued> {
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
 fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
     let rules = settings::rules();
-    let take = |source: &core_issuer::Shared| session::take(source, &rules, &SystemClock, settings::cache());
+    let take =
+        |source: &core_issuer::IssuerMemory| session::take(source, &rules, &SystemClock, settings::cache());
     SESSION.refill(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
 }
 
@@ -170,9 +171,9 @@ fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
 /// ids where there is one.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "most calls have no shard, which is known where they are made")]
-fn at_once_of(shared: &Shared, known: &Known, only: Option<&Shard>) -> Option<Issued> {
-    let (session, named) = (&known.session, known.named());
-    let source = shared.seated(known.seat()?, &named.layout);
+fn at_once_of(shared: &Shared, cached: &CachedGenerator, only: Option<&Shard>) -> Option<Issued> {
+    let (session, named) = (&cached.session, cached.named());
+    let source = shared.assigned_at(cached.slot_ref()?, &named.layout);
     let popped = only.map_or_else(|| session.pop(&source), |only| session.pop_fitting(&source, only));
     if popped.is_some() {
         return popped;
@@ -182,7 +183,7 @@ fn at_once_of(shared: &Shared, known: &Known, only: Option<&Shard>) -> Option<Is
     if let Some(only) = only {
         return session.refill_fitting(&source, &SystemClock, &rules, cache, only, count).ok();
     }
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache);
+    let take = |source: &LayoutGenerator<'_>| session::take(source, &rules, &SystemClock, cache);
     session.refill(&source, &SystemClock, &rules, take, count).ok()
 }
 
@@ -206,11 +207,11 @@ fn cache_of(named: &Named) -> NonZeroU32 {
 /// Takes positions; of a shard, the first is its.
 fn take_as(
     only: Option<&Shard>,
-    source: &Seated<'_>,
+    source: &LayoutGenerator<'_>,
     rules: &Rules,
     clock: &impl Clock,
     want: NonZeroU32,
-) -> Result<Taken, GeneratorError> {
+) -> Result<TakenPositions, GeneratorError> {
     match only {
         Some(only) => session::take_fitting(source, rules, clock, want, only),
         None => session::take(source, rules, clock, want),
@@ -221,19 +222,19 @@ fn take_as(
 #[cold]
 fn wait_and_take(
     shared: &'static Shared,
-    of: Option<&Known>,
+    of: Option<&CachedGenerator>,
     only: Option<&Shard>,
     want: NonZeroU32,
 ) -> Result<Waited, SessionError> {
-    let (layout, start) = (layout_of(shared, of), of.and_then(|known| known.named().sequence_start));
+    let (layout, start) = (layout_of(shared, of), of.and_then(|cached| cached.named().sequence_start));
     let found = join::leave_alone(shared).map_err(SessionError::from).and_then(|()| {
         session::wait_and_take(&issuer(shared), &layout, start, |source, rules, clock| {
             take_as(only, source, rules, clock, want)
         })
     });
     let waited = found.inspect_err(|_| shared.count_failure())?;
-    if let Some(known) = of {
-        known.set_seat(waited.seat);
+    if let Some(cached) = of {
+        cached.set_slot_ref(waited.slot_ref);
     }
     Ok(waited)
 }
@@ -251,7 +252,7 @@ const MAX_TRIES: u32 = 100;
 /// The next number of a sequence that is bound to snowflake ids.
 pub fn next_of_sequence(
     function: &'static str,
-    of: Option<&'static Known>,
+    of: Option<&'static CachedGenerator>,
     increment: Increment,
 ) -> Result<i64, SessionError> {
     if increment.is_one() {
@@ -259,7 +260,7 @@ pub fn next_of_sequence(
         return at_once.map_or_else(|| next(function, of), Ok);
     }
     let shared = ready(function)?;
-    if let Some(only) = of.map(|known| only_of(known.named())).transpose()?.flatten() {
+    if let Some(only) = of.map(|cached| only_of(cached.named())).transpose()?.flatten() {
         return Err(SessionError::InRow(only));
     }
     increment.check_layout(&layout_of(shared, of))?;
@@ -298,12 +299,12 @@ fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(
     function: &'static str,
-    of: Option<&'static Known>,
+    of: Option<&'static CachedGenerator>,
     count: u32,
 ) -> Result<Several, SessionError> {
     let shared = ready(function)?;
-    let only = of.map(|known| only_of(known.named())).transpose()?.flatten();
-    let current = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
+    let only = of.map(|cached| only_of(cached.named())).transpose()?.flatten();
+    let current = TakenPositions { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
     Ok(Several { shared, of, only, current, layout: shared.layout, wanted: count })
 }
 
@@ -311,10 +312,10 @@ pub fn several(
 pub struct Several {
     shared: &'static Shared,
     /// The named generator whose they are, if they are one's.
-    of: Option<&'static Known>,
+    of: Option<&'static CachedGenerator>,
     /// The shard whose they are, if they are one's.
     only: Option<Shard>,
-    current: Taken,
+    current: TakenPositions,
     /// The layout in which that was taken, which may not be the generator's any more.
     layout: Layout,
     wanted: u32,
@@ -363,26 +364,27 @@ impl Several {
     }
 
     /// Returns what the session holds already.
-    fn held(&self, want: u64) -> Option<(Taken, Layout)> {
+    fn held(&self, want: u64) -> Option<(TakenPositions, Layout)> {
         let layout = layout_of(self.shared, self.of);
-        let source = self.shared.seated(seat_of(self.of)?, &layout);
+        let source = self.shared.assigned_at(slot_ref_of(self.of)?, &layout);
         let held = session_of(self.of).held(&source, &SystemClock, &rules_of(self.of), want)?;
-        self.of.is_none_or(Known::is_current).then_some((held, layout))
+        self.of.is_none_or(CachedGenerator::is_current).then_some((held, layout))
     }
 }
 
 /// Takes up to so many positions past the block. Gives their layout, too.
 fn take_several(
     shared: &'static Shared,
-    of: Option<&'static Known>,
+    of: Option<&'static CachedGenerator>,
     only: Option<&Shard>,
     want: NonZeroU32,
-) -> Result<(Taken, Layout), SessionError> {
+) -> Result<(TakenPositions, Layout), SessionError> {
     loop {
         let layout = layout_of(shared, of);
-        let take =
-            |seat| take_as(only, &shared.seated(seat, &layout), &rules_of(of), &SystemClock, want).ok();
-        let taken = match seat_of(of).and_then(take) {
+        let take = |slot_ref| {
+            take_as(only, &shared.assigned_at(slot_ref, &layout), &rules_of(of), &SystemClock, want).ok()
+        };
+        let taken = match slot_ref_of(of).and_then(take) {
             Some(taken) => {
                 shared.count(taken.positions.count());
                 taken

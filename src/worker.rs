@@ -4,15 +4,15 @@
 //! Nothing is passed from process to process. Requests stand in shared memory; being called only means to look
 //! there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
-pub mod carry_over;
 pub mod launcher;
 pub mod lease_worker;
 pub mod log;
 pub mod refill_worker;
 mod rest;
+pub mod saved_ranges;
 
 use crate::pg::clock::uptime;
-use crate::segment::place;
+use crate::segment::slot;
 use crate::shared::leases::leases;
 use crate::shared::registries;
 use crate::shared::segments::segments;
@@ -24,7 +24,7 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 /// Forgets all of a database of this oid, which is about to be created: memory of it belongs to one that was dropped. No session is
 /// connected to either. If the creation fails, ids reserved for the former are a gap.
 pub fn forget_database(database: u32) {
-    place::leave_all(database, None);
+    slot::leave_all(database, None);
     registries::forget(database);
 }
 

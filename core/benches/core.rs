@@ -5,7 +5,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use snowflake_ids_core::{
-    Block, Clock, Format, Generator, Layout, Node, NodeBits, Position, Rules, SequenceStart, Taken,
+    Block, Clock, Format, Generator, Layout, Node, NodeBits, Position, Rules, SequenceStart, TakenPositions,
     UnixMicros,
 };
 use std::cell::Cell;
@@ -48,7 +48,7 @@ fn generator(layout: &Layout) -> Generator {
     generator
 }
 
-fn take(generator: &Generator, layout: &Layout, clock: &impl Clock, want: NonZeroU32) -> Taken {
+fn take(generator: &Generator, layout: &Layout, clock: &impl Clock, want: NonZeroU32) -> TakenPositions {
     generator.take(layout, &RULES, clock, want).expect("nothing is refused within an hour of drift")
 }
 

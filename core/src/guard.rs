@@ -13,11 +13,11 @@ pub enum Guard {
     /// A row of the registry is written only if it is still as it was seen.
     CompareAndSwap,
     /// A row that is found by its claim was begun when it was leased.
-    ClaimStart,
+    PendingTokenStart,
     /// The claim is in the state before the registry sees it.
-    ClaimFirst,
+    PendingTokenFirst,
     /// A claim is kept until its answer has come.
-    KeepClaim,
+    KeepPendingToken,
     /// A worker id is given back after another one is in the state.
     ReleaseLast,
     /// A server that was promoted, or has had another worker id, keeps to those of its timeline.
@@ -25,7 +25,7 @@ pub enum Guard {
     /// A worker id that is chosen is none that a mark names.
     UsedNamed,
     /// Nor one that a table of the cluster names.
-    NotedNamed,
+    RecordedNamed,
     /// A worker id that is chosen is given up as a database begins to draw from a registry.
     ChosenLeft,
     /// A worker id is leased that has room in all layouts in use.
@@ -37,7 +37,7 @@ pub enum Guard {
     /// A registry leases nothing that its own server issues under.
     OwnWorkerTaken,
     /// A registry that was made anew leases nothing that a node may have of the former one.
-    Wary,
+    FormerLeases,
 
     // The issuer's.
     /// The mark is in the file before any session issues below it.
@@ -47,7 +47,7 @@ pub enum Guard {
     /// and its name before any session issues below its mark.
     SyncDirectory,
     /// A term begins at the mark, not at the clock.
-    StartAtMark,
+    StartAtHighWaterMark,
     /// The position noted at the end of a term is read when no session can take any more.
     CloseFirst,
     /// Positions that sessions hold are stale then.
@@ -69,9 +69,9 @@ pub enum Guard {
     /// A file that was put back from a copy is not the one that was written.
     FileKnown,
     /// A file that is gone is not a server that is new.
-    Witness,
+    MarkerFile,
     /// The marks of other nodes than the one that issues are kept.
-    MarksKept,
+    HighWaterMarksKept,
     /// A raise of the marks of the server's own layout raises those of all others,
     OthersRise,
     /// a worker id that was given back is another's only after the ids of all layouts,
@@ -80,26 +80,26 @@ pub enum Guard {
     OthersStart,
     /// Ids of a new layout of the server's own begin above those of the former.
     LayoutRises,
-    /// A position that a session takes is of its layout only if the place was that layout's before and after.
-    PlaceHeld,
+    /// A position that a session takes is of its layout only if the slot was that layout's before and after.
+    SlotHeld,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.
     ResetAtClock,
 
-    // The carry-over file.
+    // The saved-range file.
     /// Each reservation gives the row a version that it never had.
     NewVersion,
     /// A range taken up of the file is noted as such before any of it is handed out.
-    NotedFirst,
+    RecordedFirst,
     /// The ids that rolled-back transactions handed out are noted at a stop.
-    FloorNoted,
-    /// It counts in one life of the tag.
-    FloorOfLife,
+    HighWaterMarkSaved,
+    /// It counts in one generation of the tag.
+    HighWaterMarkOfGeneration,
 
     // What a transaction hands out itself.
     /// An id that it hands out is noted at once, should it be rolled back.
-    OwnFloor,
+    OwnHighWaterMark,
     /// Buffered ids of a tag are taken from others when a change of it is committed.
     OwnCloses,
     /// Its last id is written into the row.
@@ -109,7 +109,7 @@ pub enum Guard {
     /// A database that comes to registries raises them above all ids that it has,
     HandOverRaises,
     /// notes that as received,
-    HandOverNoted,
+    HandOverRecorded,
     /// and reserves nothing elsewhere meanwhile.
     HandOverLocks,
     /// Nothing is handed over to a registry whose row of the tag is behind what was received of it: raised to that, it would
@@ -120,7 +120,7 @@ pub enum Guard {
     /// A database that attaches a column that has ids empties its buffers when the registry is raised above them.
     AttachDiscards,
     /// The registries in use stay the same from when they are raised for a column until it is attached.
-    AttachKeepsSites,
+    AttachKeepsEndpoints,
     /// A database that leaves its registries goes on above all that it received.
     LeaveRaises,
 
@@ -151,8 +151,8 @@ pub enum Guard {
     Dropped,
     /// A connection that gave no response in time is not used again.
     LateResponses,
-    /// A carry-over is taken up only if it is of what was received last.
-    CarryOverIsLast,
+    /// A saved range is taken up only if it is of what was received last.
+    SavedRangeIsLast,
     /// Ids of the database's own table are given out only where no registry is used by the time that they are reserved.
     StillLocal,
     /// Ids of a registry are given out only where it is still used by the time that they are noted.

@@ -42,7 +42,7 @@ pub use error::{Explain, Kind};
 pub use generator::block::Block;
 pub use generator::drift::{Cause, Drift, GeneratorError};
 pub use generator::rules::{ClockRollback, Rules, SequenceStart};
-pub use generator::snowflake::{Generator, Snapshot, StepBack, Taken};
+pub use generator::snowflake::{Generator, Snapshot, StepBack, TakenPositions};
 pub use ids::encode::{Format, TextError};
 pub use ids::id::{Decoded, IdError, Node};
 pub use ids::layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};

@@ -1,17 +1,17 @@
 //! Sequences of dense ids: tags, their buffers in memory, and what is reserved for them.
 
 pub mod bound_sequence;
+pub mod clock_sweep;
 pub mod counts;
 pub mod definition;
 pub mod directory;
-pub mod floors;
-pub mod own;
-pub mod places;
+pub mod high_water_marks;
 pub mod privilege;
-pub mod request;
-pub mod requested;
+pub mod request_bitmap;
 pub mod reservation;
 pub mod segment;
 pub mod slot;
 pub mod step;
 pub mod tag_rows;
+pub mod tickets;
+pub mod transaction_tags;

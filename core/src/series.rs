@@ -20,7 +20,7 @@ pub use limits::{
 pub use recent::Recent;
 
 use crate::error::excerpt;
-use crate::series::serial::{Format, Reset};
+use crate::series::serial::{NumberFormat, Reset};
 use std::borrow::Cow;
 
 /// Among which servers a key's numbers follow on each other.
@@ -66,7 +66,7 @@ pub struct Series {
     /// The time zone in which periods begin.
     pub time_zone: String,
     /// The format of numbers as text.
-    pub format: Format,
+    pub format: NumberFormat,
     /// Among which servers a key's numbers follow on each other.
     pub scope: Scope,
 }
@@ -91,8 +91,8 @@ impl Series {
         }
         let reset = row.reset.map(str::parse::<Reset>).transpose()?;
         let format = match row.format {
-            Some(format) => Format::parse(format, reset)?,
-            None => Format::default_for(reset),
+            Some(format) => NumberFormat::parse(format, reset)?,
+            None => NumberFormat::default_for(reset),
         };
         let time_zone = row.time_zone.to_owned();
         Ok(Self { id, kind, key_type, start, max_value, reset, time_zone, format, scope })

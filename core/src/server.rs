@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | [`state`] | what a server keeps of itself: high-water marks, which node it issues as |
 //! | [`issuer`] | which node issues on this server, and up to where |
-//! | [`anchor`] | whether the wall clock can be followed |
+//! | [`clock_reference`] | whether the wall clock can be followed |
 //! | [`form`] | which release wrote a file, and in which form |
-//! | [`carry_over`] | ids that are left when the server stops, as text |
-//! | [`carry_over_file`] | what a server does with the file that says so |
+//! | [`saved_range`] | ids that are left when the server stops, as text |
+//! | [`saved_range_file`] | what a server does with the file that says so |
 
-pub mod anchor;
-pub mod carry_over;
-pub mod carry_over_file;
+pub mod clock_reference;
 pub mod form;
 pub mod issuer;
+pub mod saved_range_file;
+pub mod saved_ranges;
 pub mod state;

@@ -4,4 +4,4 @@ pub mod backoff;
 pub mod locked;
 pub mod log_limit;
 pub mod refill;
-pub mod turns;
+pub mod time_slices;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::generator::snowflake::Taken;
+use snowflake_ids_core::generator::snowflake::TakenPositions;
 use snowflake_ids_core::sequence::bound_sequence::{BoundRun, BoundSequenceError, Increment, MAX_INCREMENT};
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::{Layout, NodeBits, Position, PositionRange};
@@ -67,7 +67,7 @@ fn a_call_gives_up_where_others_are_always_in_between() {
 fn snowflake_ids_of_a_block_are_in_one_tick() {
     let layout: Layout = "twitter".parse().unwrap();
     let five = Increment::new(5).unwrap();
-    let taken = |from: u64, to: u64| Taken {
+    let taken = |from: u64, to: u64| TakenPositions {
         positions: PositionRange { from: Position(from), to: Position(to) },
         node_bits: NodeBits(0),
     };

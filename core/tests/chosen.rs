@@ -3,9 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
-use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::state::{
-    Birth, Chosen, DataDirectory, First, Here, Identity, State, StateError,
+    Chosen, DataDirectory, FileIdentity, First, Here, Identity, State, StateError,
 };
 use snowflake_ids_core::{Layout, Node, Position, UnixMicros};
 use std::collections::BTreeSet;
@@ -133,7 +133,7 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
         home: "primary".into(),
         system_identifier: 7,
     };
-    state.note_chosen(&standby, &[row]);
+    state.record_chosen(&standby, &[row]);
     state.be_alone(&standby, false);
     let theirs = all(state, &standby);
     assert!((3..=4).contains(&ours.len()) && (3..=4).contains(&theirs.len()), "{ours:?} {theirs:?}");
@@ -148,7 +148,7 @@ fn a_lease_of_its_own_that_an_older_release_had_goes_on_without_an_end() {
     state.take_up(Lease { datacenter: 0, worker: 9, token: 1, start, since: None, expiry, origin: None });
     state.be_alone(&here("a"), false);
     assert_eq!((worker(&state), state.lease.as_ref().unwrap().expiry), (9, Lease::NO_END));
-    assert_eq!(state.mark(state.node.unwrap()), start);
+    assert_eq!(state.high_water_mark(state.node.unwrap()), start);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_state_begun_anew_takes_another_worker_id() {
         let state = State::anew(&here, above, Some(&former));
         assert!(state.alone && worker(&state) != worker(&former), "home {home}");
         let used = Node { datacenter: 0, worker: worker(&former), rollback: 0 };
-        assert_eq!(state.mark(used), above);
+        assert_eq!(state.high_water_mark(used), above);
         let unknown = State::anew(&here, above, None);
         assert_eq!((unknown.node, unknown.alone), (None, false), "it looks for a registry first");
     }
@@ -271,16 +271,16 @@ fn a_state_begun_anew_takes_another_worker_id() {
 
 #[test]
 fn a_state_that_was_put_back_is_known_by_its_file() {
-    let file = |inode| Some(Birth { inode, at: None });
-    let first = here("a").with_file(Birth { inode: 1, at: None });
+    let file = |inode| Some(FileIdentity { inode, at: None });
+    let first = here("a").with_file(FileIdentity { inode: 1, at: None });
     let mut state = alone(&first);
     issue(&mut state, &first);
     state.home.file = file(1);
-    let put_back = after(100, &first).with_file(Birth { inode: 2, at: None });
+    let put_back = after(100, &first).with_file(FileIdentity { inode: 2, at: None });
     let mut state = state.open(&put_back).unwrap();
     assert_eq!(state.node, None, "it looks for a registry first");
     state.be_alone(&put_back, false);
-    let begins = state.mark(state.node.unwrap());
+    let begins = state.high_water_mark(state.node.unwrap());
     assert!(begins >= layout().position_after(put_back.clock.wall.plus(put_back.max_drift)));
 }
 
@@ -297,7 +297,7 @@ fn a_server_knows_its_own_row() {
     let own = worker(&state);
     state.lease_by(5, false);
     state.leave_former();
-    state.note_chosen(&server, &[row("a", own), row("b", (own + 1) % 32)]);
+    state.record_chosen(&server, &[row("a", own), row("b", (own + 1) % 32)]);
     assert_eq!(state.blocked_workers(0, NOW), [(own + 1) % 32]);
 }
 
@@ -320,8 +320,8 @@ fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
     let copy = state.clone().open(&fixed("b")).unwrap();
     assert!(copy.node.is_some() && copy.copy_of.is_none());
     // An early state that was put back.
-    let first = fixed("a").with_file(Birth { inode: 1, at: None });
-    let put_back = fixed("a").with_file(Birth { inode: 2, at: None });
+    let first = fixed("a").with_file(FileIdentity { inode: 1, at: None });
+    let put_back = fixed("a").with_file(FileIdentity { inode: 2, at: None });
     let early = State::fresh(&first).open(&put_back);
     assert!(matches!(early, Err(StateError::Copy { .. })));
     issue(&mut state, &fixed("a"));

@@ -13,7 +13,7 @@ fn last<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 #[test]
 fn the_catalog_says_where_to_and_citus_settings_how() {
-    let place = Coordinator {
+    let slot = Coordinator {
         host: "coordinator".to_owned(),
         port: 5433,
         database: "app".to_owned(),
@@ -26,7 +26,7 @@ fn the_catalog_says_where_to_and_citus_settings_how() {
         ("user", "other"),
         ("hostaddr", "::1"),
     ]);
-    let options = place.options(of_all, of_role);
+    let options = slot.options(of_all, of_role);
     let wanted = [
         ("host", Some("coordinator")),
         ("port", Some("5433")),

@@ -4,7 +4,7 @@
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
-use snowflake_ids_core::server::anchor::{Reading, Verdict};
+use snowflake_ids_core::server::clock_reference::{Reading, Verdict};
 use std::time::Duration;
 
 #[test]
@@ -36,27 +36,30 @@ fn time_that_passes_is_no_step() {
 
 #[test]
 fn a_step_up_to_the_limit_is_followed_and_a_larger_one_is_not() {
-    let anchor = reading(0, 0);
+    let clock_reference = reading(0, 0);
     let limit = Duration::from_hours(1);
-    assert_eq!(reading(HOUR, 0).judged_by(&anchor, limit), Verdict::Believed { step: limit });
+    assert_eq!(reading(HOUR, 0).judged_by(&clock_reference, limit), Verdict::Believed { step: limit });
     let ahead = Verdict::Ahead { by: limit + Duration::from_micros(1), instead: UnixMicros(7) };
-    assert_eq!(reading(HOUR + 8, 7).judged_by(&anchor, limit), ahead);
+    assert_eq!(reading(HOUR + 8, 7).judged_by(&clock_reference, limit), ahead);
 }
 
 #[test]
-fn a_step_back_leaves_the_anchor_where_it_is() {
-    let anchor = reading(10 * HOUR, 0);
+fn a_step_back_leaves_the_clock_reference_where_it_is() {
+    let clock_reference = reading(10 * HOUR, 0);
     for back in [1, HOUR, 10 * HOUR] {
-        assert_eq!(reading(10 * HOUR - back, 0).judged_by(&anchor, Duration::from_hours(1)), Verdict::Behind);
+        assert_eq!(
+            reading(10 * HOUR - back, 0).judged_by(&clock_reference, Duration::from_hours(1)),
+            Verdict::Behind
+        );
     }
 }
 
 #[test]
 fn another_start_of_the_machine_can_not_be_compared() {
-    let anchor = Reading { boot: "b".into(), ..reading(0, 0) };
+    let clock_reference = Reading { boot: "b".into(), ..reading(0, 0) };
     assert_eq!(
-        reading(1_000 * HOUR, 1).judged_by(&anchor, Duration::from_micros(1)),
+        reading(1_000 * HOUR, 1).judged_by(&clock_reference, Duration::from_micros(1)),
         Verdict::Believed { step: Duration::ZERO }
     );
-    assert_eq!(reading(1_000 * HOUR, 1).step_since(&anchor), None);
+    assert_eq!(reading(1_000 * HOUR, 1).step_since(&clock_reference), None);
 }

@@ -10,8 +10,10 @@ use snowflake_ids_core::generator::session::{Session, SessionError, take, wait_a
 use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::registry::lease::{Lease, Policy};
 use snowflake_ids_core::registry::wire::LeaseError;
-use snowflake_ids_core::server::anchor::Reading;
-use snowflake_ids_core::server::issuer::{IssuerError, Place, Seat, Seated, Source};
+use snowflake_ids_core::server::clock_reference::Reading;
+use snowflake_ids_core::server::issuer::{
+    GeneratorSlot, IssuerError, LayoutGenerator, PositionSource, SlotRef,
+};
 use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State, StateError};
 use snowflake_ids_core::{
     Clock, Explain, GeneratorError, Kind, Layout, Node, NodeBits, Position, Rules, SequenceStart, UnixMicros,
@@ -94,20 +96,21 @@ fn lease(worker: u32, since: Option<UnixMicros>) -> Lease {
 }
 
 #[test]
-fn each_layout_has_marks_of_its_own() {
+fn each_layout_has_high_water_marks_of_its_own() {
     let mut state = used(FIXED);
-    let (mark, other) = (state.mark(node(3)), state.mark_in(&web(), node(3)));
-    assert!(mark > own().position_at(at(2)) && other > web().position_at(at(2)));
+    let (high_water_mark, other) =
+        (state.high_water_mark(node(3)), state.high_water_mark_in(&web(), node(3)));
+    assert!(high_water_mark > own().position_at(at(2)) && other > web().position_at(at(2)));
     state.reserve(&web(), at(50), Position(0), 3 * SECOND);
-    assert_eq!(state.mark(node(3)), mark);
-    assert!(state.mark_in(&web(), node(3)) > web().position_at(at(52)));
+    assert_eq!(state.high_water_mark(node(3)), high_water_mark);
+    assert!(state.high_water_mark_in(&web(), node(3)) > web().position_at(at(52)));
     let text = state.to_text().unwrap();
     assert_eq!(State::from_text(text.as_bytes()), Ok(state.clone()));
     assert_eq!(state.clone().open(&here(FIXED)), Ok(state));
 }
 
 #[test]
-fn what_raises_the_marks_of_the_own_layout_raises_all() {
+fn what_raises_the_high_water_marks_of_the_own_layout_raises_all() {
     needs(Guard::OthersRise, || {
         let promoted = Here { timeline: 2, replayed: Some(at(500)), ..here(FIXED) };
         let put_back = Here { home: home("copy"), ..here(FIXED) };
@@ -115,8 +118,8 @@ fn what_raises_the_marks_of_the_own_layout_raises_all() {
         let adopted = used(FIXED).adopt(&put_back).unwrap();
         [web(), third()].iter().all(|layout| {
             [3, 4].iter().all(|worker| {
-                promoted.mark_in(layout, node(*worker)) >= layout.position_after(at(560))
-                    && adopted.mark_in(layout, node(*worker)) >= layout.position_after(at(60))
+                promoted.high_water_mark_in(layout, node(*worker)) >= layout.position_after(at(560))
+                    && adopted.high_water_mark_in(layout, node(*worker)) >= layout.position_after(at(60))
             })
         })
     });
@@ -137,14 +140,14 @@ fn a_worker_id_that_was_of_another_begins_in_all_layouts_where_that_one_ended() 
     needs(Guard::OthersStart, || {
         let mut state = State::fresh(&here(LEASED));
         state.take_up(lease(5, Some(since)));
-        state.mark_in(&web(), node(5)) == web().position_at(since)
+        state.high_water_mark_in(&web(), node(5)) == web().position_at(since)
     });
     // A lease of a former form does not tell the instant within its tick.
     let former = Lease { since: None, ..lease(5, Some(since)) };
     assert!(former.start_in(&web(), &own()) >= web().position_at(since));
     let mut state = State::fresh(&here(LEASED));
     state.take_up(former);
-    assert!(state.mark_in(&web(), node(5)) >= web().position_at(since));
+    assert!(state.high_water_mark_in(&web(), node(5)) >= web().position_at(since));
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn a_copy_is_known_by_ids_of_any_layout() {
     state.reserve(&web(), NOW, Position(0), 3 * SECOND);
     let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..here(FIXED) };
     let state = state.open(&renumbered).unwrap();
-    assert!(state.own.marks.is_empty());
+    assert!(state.own.high_water_marks.is_empty());
     let copy = Here { home: home("copy"), ..here(FIXED) };
     assert!(matches!(state.clone().open(&copy), Err(StateError::Copy { worker: 3, .. })));
     let leased = Here { home: home("copy"), ..here(LEASED) };
@@ -167,19 +170,22 @@ fn many(number: i64) -> Layout {
 }
 
 #[test]
-fn layouts_that_are_dropped_raise_the_floor_of_all_others() {
+fn layouts_that_are_dropped_raise_the_minimum_of_all_others() {
     let mut state = State::fresh(&here(FIXED));
-    let mut marks = Vec::new();
+    let mut high_water_marks = Vec::new();
     for number in 0..300 {
         let layout = many(number);
         state.reserve(&layout, at(number), Position(0), 3 * SECOND);
-        marks.push((layout, state.mark_in(&layout, node(3))));
+        high_water_marks.push((layout, state.high_water_mark_in(&layout, node(3))));
     }
     assert_eq!(state.others.layouts.len(), 256, "it is bounded");
-    for (layout, mark) in marks {
-        assert!(state.mark_in(&layout, node(3)) >= mark, "{layout}");
+    for (layout, high_water_mark) in high_water_marks {
+        assert!(state.high_water_mark_in(&layout, node(3)) >= high_water_mark, "{layout}");
     }
-    assert!(state.mark_in(&third(), node(3)) > third().position_at(at(3)), "it may be one that was dropped");
+    assert!(
+        state.high_water_mark_in(&third(), node(3)) > third().position_at(at(3)),
+        "it may be one that was dropped"
+    );
 }
 
 /// Their ids are ahead of the clock, and a floor above them would keep others from issuing.
@@ -189,11 +195,11 @@ fn layouts_in_use_are_kept_so_that_others_begin_at_the_clock() {
     for number in 0..300 {
         state.reserve(&many(number), NOW, Position(0), SECOND);
     }
-    assert_eq!((state.others.layouts.len(), state.others.floor), (300, UnixMicros(0)));
+    assert_eq!((state.others.layouts.len(), state.others.minimum), (300, UnixMicros(0)));
     for number in 300..600 {
         state.reserve(&many(number), at(60), Position(0), SECOND);
     }
-    assert!(state.others.floor <= at(60), "those that are over are not");
+    assert!(state.others.minimum <= at(60), "those that are over are not");
 }
 
 #[test]
@@ -207,7 +213,7 @@ fn a_node_that_is_another_servers_stays_so_when_its_layout_is_dropped() {
     for number in 0..258 {
         state.reserve(&many(number), at(10 + number), Position(0), SECOND);
     }
-    assert!(state.marks_of(&web()).is_none(), "it is kept");
+    assert!(state.high_water_marks_of(&web()).is_none(), "it is kept");
     assert!(state.blocked_workers(0, at(10_000)).contains(&3));
 }
 
@@ -231,7 +237,7 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
         let mut state = State::fresh(&Here { layout: former, ..here(FIXED) });
         state.reserve(&former, NOW, Position(0), 3 * SECOND);
         state.reserve(&next, NOW, Position(0), 3 * SECOND);
-        let (old, new) = (state.mark(node(3)), state.mark_in(&next, node(3)));
+        let (old, new) = (state.high_water_mark(node(3)), state.high_water_mark_in(&next, node(3)));
         // The ids of a node that ran ahead.
         state.settle(&former, node(4), Position(former.position_at(NOW).0 << 3));
         let last = Position(state.own.highest().0 - 1);
@@ -244,11 +250,11 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
         assert!(matches!(state.clone().open(&third), Err(StateError::Layout { .. })), "it is another one");
         let state = state.open(&changed).unwrap();
         assert_eq!((state.layout, state.next_layout), (next, None));
-        assert_eq!(state.mark_in(&former, node(3)), old, "the marks of the former are kept");
-        assert!(state.mark(node(3)) >= new, "and those that there were of the new one");
+        assert_eq!(state.high_water_mark_in(&former, node(3)), old, "the marks of the former are kept");
+        assert!(state.high_water_mark(node(3)) >= new, "and those that there were of the new one");
         assert_eq!(state.clone().open(&changed), Ok(state.clone()));
         let largest = former.id(last, former.place(Node { rollback: 3, ..node(31) }).unwrap());
-        [3, 9].iter().all(|worker| next.id(state.mark(node(*worker)), NodeBits(0)) > largest)
+        [3, 9].iter().all(|worker| next.id(state.high_water_mark(node(*worker)), NodeBits(0)) > largest)
     });
 }
 
@@ -259,7 +265,7 @@ fn a_lease_holds_in_a_new_layout() {
     state.take_up(lease(5, Some(since)));
     state.next_layout = Some(web());
     let state = state.open(&Here { layout: web(), ..here(LEASED) }).unwrap();
-    assert!(state.mark(node(5)) >= web().position_at(since));
+    assert!(state.high_water_mark(node(5)) >= web().position_at(since));
 }
 
 #[test]
@@ -281,11 +287,11 @@ fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, S
     let issuer = server.issuer();
     let waited =
         wait_and_take(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))?;
-    Ok(session.hand_out(layout, session.keep(waited.taken, waited.era)))
+    Ok(session.hand_out(layout, session.keep(waited.taken, waited.generation)))
 }
 
 #[test]
-fn one_write_raises_the_marks_of_all_layouts() {
+fn one_write_raises_the_high_water_marks_of_all_layouts() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 4);
     for layout in [own(), web(), third()] {
@@ -297,45 +303,49 @@ fn one_write_raises_the_marks_of_all_layouts() {
         machine.set(at(second));
         issuer.keep_ahead().unwrap();
     }
-    let limits = |layout: Layout| server.state().mark_in(&layout, node(3)) > layout.position_at(at(30));
+    let limits =
+        |layout: Layout| server.state().high_water_mark_in(&layout, node(3)) > layout.position_at(at(30));
     assert!(limits(own()) && limits(web()) && limits(third()));
     let writes = written() - before;
     assert!((5..=16).contains(&writes), "{writes}");
     issuer.stop().unwrap();
     let state = server.state();
-    assert!(state.mark_in(&web(), node(3)) < web().position_at(at(1)), "what was issued is noted exactly");
+    assert!(
+        state.high_water_mark_in(&web(), node(3)) < web().position_at(at(1)),
+        "what was issued is noted exactly"
+    );
 }
 
 #[test]
-fn a_place_is_given_up_after_a_minute_without_ids() {
+fn a_slot_is_given_up_after_a_minute_without_ids() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 1);
     let (of_web, of_third) = (Session::new(), Session::new());
     let first = ids(&server, &web(), &of_web).unwrap();
-    let seat = server.issuer().seat(&web()).unwrap();
+    let slot_ref = server.issuer().assign_slot(&web()).unwrap();
     machine.set(at(30));
     let refused = ids(&server, &third(), &of_third).unwrap_err();
     assert_eq!(refused.kind(), Kind::LimitReached);
     assert!(refused.hint().unwrap().contains("max_generators"));
     machine.set(at(62));
     ids(&server, &third(), &of_third).unwrap();
-    assert!(!server.shared.seated(seat, &own()).is_held());
+    assert!(!server.shared.assigned_at(slot_ref, &own()).is_held());
     let layout = web();
-    let gone = server.shared.seated(seat, &layout);
+    let gone = server.shared.assigned_at(slot_ref, &layout);
     assert!(matches!(take(&gone, &RULES, &at(62), NonZeroU32::MIN), Err(GeneratorError::Unreserved)));
     let state = server.state();
     let issued = web().decode(first).unwrap();
     let position = web().position_at(issued.timestamp).0 | u64::from(issued.sequence);
-    assert_eq!(state.mark_in(&web(), node(3)), Position(position + 1), "its mark is settled");
+    assert_eq!(state.high_water_mark_in(&web(), node(3)), Position(position + 1), "its mark is settled");
     machine.set(at(130));
     let again = ids(&server, &web(), &of_web).unwrap();
     assert!(again > first);
-    assert_eq!(server.issuer().seat(&own()).unwrap(), Seat::Own);
+    assert_eq!(server.issuer().assign_slot(&own()).unwrap(), SlotRef::Own);
 }
 
 /// Whoever comes, and with however many layouts: who is alone gets half, and who comes later one less than another one has.
 #[test]
-fn databases_share_the_places() {
+fn databases_share_the_slots() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 64);
     let mut next = 0;
@@ -344,7 +354,7 @@ fn databases_share_the_places() {
         (0..most)
             .take_while(|_| {
                 next += 1;
-                server.issuer().seat(&many(next)).is_ok()
+                server.issuer().assign_slot(&many(next)).is_ok()
             })
             .count()
     };
@@ -355,10 +365,10 @@ fn databases_share_the_places() {
     }
     // A layout that has a place is anybody's.
     server.database.set(1);
-    assert!(server.issuer().seat(&many(1)).is_ok());
+    assert!(server.issuer().assign_slot(&many(1)).is_ok());
     // Places that are given up are free again.
     machine.set(at(62));
-    assert!(server.issuer().seat(&many(1_000)).is_ok());
+    assert!(server.issuer().assign_slot(&many(1_000)).is_ok());
 }
 
 #[test]
@@ -366,14 +376,14 @@ fn a_database_takes_no_more_than_half_while_others_have_as_many() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 4);
     server.database.set(1);
-    assert!((0..2).all(|next| server.issuer().seat(&many(next)).is_ok()));
-    let refused = server.issuer().seat(&many(3)).unwrap_err();
+    assert!((0..2).all(|next| server.issuer().assign_slot(&many(next)).is_ok()));
+    let refused = server.issuer().assign_slot(&many(3)).unwrap_err();
     assert_eq!(refused.to_string(), "no place is free for another layout of this database");
     assert!(refused.detail().unwrap().contains("has 2 of these places and others have 0;"), "{refused:?}");
 }
 
 #[test]
-fn a_place_that_is_taken_from_a_database_gives_nothing_any_more() {
+fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 4);
     let (former, later) = (Session::new(), Session::new());
@@ -385,9 +395,12 @@ fn a_place_that_is_taken_from_a_database_gives_nothing_any_more() {
     ids(&server, &many(2), &later).unwrap();
     assert!(ids(&server, &many(3), &later).is_err(), "nobody has two more");
     server.database.set(4);
-    let seats = [web(), third()].map(|layout| server.issuer().seat(&layout).unwrap());
+    let slot_refs = [web(), third()].map(|layout| server.issuer().assign_slot(&layout).unwrap());
     ids(&server, &many(4), &later).unwrap();
-    let lost: Vec<_> = seats.iter().filter(|seat| !server.shared.seated(**seat, &own()).is_held()).collect();
+    let lost: Vec<_> = slot_refs
+        .iter()
+        .filter(|slot_ref| !server.shared.assigned_at(**slot_ref, &own()).is_held())
+        .collect();
     assert_eq!(lost.len(), 1);
     // Another's place is free after a minute: what comes then is above.
     machine.set(at(62));
@@ -399,21 +412,21 @@ fn a_place_that_is_taken_from_a_database_gives_nothing_any_more() {
 proptest::proptest! {
     /// A database is refused only where as many places as it holds or fewer are free and none holds two more.
     #[test]
-    fn a_database_finds_a_place_while_it_has_less_than_its_share(
-        places in 1..40_usize, callers in proptest::collection::vec(1..6_u32, 0..80)
+    fn a_database_finds_a_slot_while_it_has_less_than_its_share(
+        slots in 1..40_usize, callers in proptest::collection::vec(1..6_u32, 0..80)
     ) {
         let machine = Machine::new(NOW);
-        let server = Server::start(&machine, own(), FIXED, places);
+        let server = Server::start(&machine, own(), FIXED, slots);
         let mut held = [0; 6];
         for (number, database) in callers.into_iter().enumerate() {
             server.database.set(database);
-            let seated = server.issuer().seat(&many(number.try_into().unwrap())).is_ok();
+            let assigned_at = server.issuer().assign_slot(&many(number.try_into().unwrap())).is_ok();
             let database = database as usize;
-            let free = places - held.iter().sum::<usize>();
+            let free = slots - held.iter().sum::<usize>();
             let (most, crowd) = held.iter().copied().zip(0..).max().unwrap();
-            proptest::prop_assert_eq!(seated, held[database] < free || held[database] + 1 < most);
-            held[database] += usize::from(seated);
-            held[crowd] -= usize::from(seated && free == 0);
+            proptest::prop_assert_eq!(assigned_at, held[database] < free || held[database] + 1 < most);
+            held[database] += usize::from(assigned_at);
+            held[crowd] -= usize::from(assigned_at && free == 0);
         }
     }
 }
@@ -421,11 +434,11 @@ proptest::proptest! {
 proptest::proptest! {
     /// Layouts that lose their places while they are in use, and come back, give no id again.
     #[test]
-    fn layouts_that_change_places_give_no_id_twice(
-        places in 1..5_usize, calls in proptest::collection::vec((1..6_u32, 0..3_u32, 0..40_000_i64), 1..120)
+    fn layouts_that_change_slots_give_no_id_twice(
+        slots in 1..5_usize, calls in proptest::collection::vec((1..6_u32, 0..3_u32, 0..40_000_i64), 1..120)
     ) {
         let machine = Machine::new(NOW);
-        let server = Server::start(&machine, own(), FIXED, places);
+        let server = Server::start(&machine, own(), FIXED, slots);
         let (mut micros, mut issued) = (0, std::collections::HashMap::new());
         let sessions: Vec<_> = (0..18).map(|_| Session::new()).collect();
         for (database, layout, passed) in calls {
@@ -441,7 +454,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn without_places_there_is_the_own_layout_alone() {
+fn without_slots_there_is_the_own_layout_alone() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 0);
     ids(&server, &own(), &Session::new()).unwrap();
@@ -458,7 +471,7 @@ fn a_layout_without_room_for_the_node_is_refused() {
     let hint = refused.hint().unwrap();
     assert!(hint.contains("twitter") && !hint.contains("javascript"), "{hint}");
     let issuing = server.issuing.borrow();
-    assert!(issuing.places.iter().all(|place| place.layout.is_none()), "it takes no place");
+    assert!(issuing.slots.iter().all(|slot| slot.layout.is_none()), "it takes no place");
 }
 
 #[test]
@@ -524,8 +537,8 @@ fn nothing_is_reserved_beyond_the_expiry_in_any_layout() {
     for layout in [own(), web(), third()] {
         let id = ids(&server, &layout, &Session::new());
         let state = server.state();
-        let mark = state.mark_in(&layout, node(5));
-        assert!(mark <= layout.position_at(at(100)), "{layout}: {id:?}");
+        let high_water_mark = state.high_water_mark_in(&layout, node(5));
+        assert!(high_water_mark <= layout.position_at(at(100)), "{layout}: {id:?}");
     }
 }
 
@@ -541,7 +554,7 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
     assert!(ids(&server, &web(), &Session::new()).unwrap() > first);
     issuer.reset(None).unwrap();
     for layout in [web(), third()] {
-        let begins = server.state().mark_in(&layout, node(3));
+        let begins = server.state().high_water_mark_in(&layout, node(3));
         assert!(begins >= layout.position_after(at(60)), "{layout}");
     }
     // A file that tells of more than the clock does.
@@ -549,12 +562,12 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
     ahead.settle(&web(), node(3), web().position_at(at(5_000)));
     server.put(&ahead);
     let renewed = issuer.reset(None).unwrap();
-    assert!(server.state().mark_in(&web(), node(3)) >= web().position_at(at(5_000)));
+    assert!(server.state().high_water_mark_in(&web(), node(3)) >= web().position_at(at(5_000)));
     assert!(renewed.begins.unwrap() >= at(4_999) && renewed.may_repeat.is_none());
 }
 
 #[test]
-fn a_reset_for_another_layout_keeps_the_marks_of_the_former() {
+fn a_reset_for_another_layout_keeps_the_high_water_marks_of_the_former() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), FIXED, 4);
     let mut ahead = used(FIXED);
@@ -568,8 +581,8 @@ fn a_reset_for_another_layout_keeps_the_marks_of_the_former() {
     ));
     changed.issuer().reset(None).unwrap();
     let state = changed.state();
-    assert!(state.mark_in(&own(), node(3)) >= own().position_at(at(5_000)));
-    assert!(state.mark(node(3)) >= web().position_at(at(7_000)));
+    assert!(state.high_water_mark_in(&own(), node(3)) >= own().position_at(at(5_000)));
+    assert!(state.high_water_mark(node(3)) >= web().position_at(at(7_000)));
 }
 
 #[test]
@@ -589,11 +602,11 @@ fn a_step_back_switches_the_rollback_value_of_the_layout_that_has_one() {
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
 
 /// A clock during the reading of which the place becomes another layout's.
-struct Eviction<'a>(&'a Place, Layout);
+struct Eviction<'a>(&'a GeneratorSlot, Layout);
 
 impl Clock for Eviction<'_> {
     fn now(&self) -> UnixMicros {
-        if self.0.incarnation.load(Relaxed) == 0 {
+        if self.0.slot_generation.load(Relaxed) == 0 {
             self.0.generator.close();
             self.0.reuse();
             self.0.generator.begin(NodeBits(0), self.1.position_at(NOW), Position(u64::MAX >> 1));
@@ -603,15 +616,15 @@ impl Clock for Eviction<'_> {
 }
 
 #[test]
-fn what_is_taken_while_a_place_changes_hands_is_no_layouts() {
-    needs(Guard::PlaceHeld, || {
-        let place = Place::default();
+fn what_is_taken_while_a_slot_changes_hands_is_no_layouts() {
+    needs(Guard::SlotHeld, || {
+        let slot = GeneratorSlot::default();
         let layout = web();
-        place.generator.begin(NodeBits(0), layout.position_at(NOW), Position(u64::MAX >> 1));
-        let source = Seated::at(&place, 0, &layout);
+        slot.generator.begin(NodeBits(0), layout.position_at(NOW), Position(u64::MAX >> 1));
+        let source = LayoutGenerator::at(&slot, 0, &layout);
         assert!(source.is_held());
         matches!(
-            take(&source, &RULES, &Eviction(&place, third()), NonZeroU32::MIN),
+            take(&source, &RULES, &Eviction(&slot, third()), NonZeroU32::MIN),
             Err(GeneratorError::Unreserved)
         )
     });

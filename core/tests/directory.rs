@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
 use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
 use snowflake_ids_core::sequence::directory::{
-    DatabaseShare, Directory, DirectoryEntry, Key, Tag, index_len,
+    DatabaseShare, Directory, DirectoryEntry, Tag, TagKey, index_len,
 };
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::thread;
 
-fn key(database: u32, tag: &str) -> Key {
-    Key { database, source: 16_400, tag: Tag::new(tag.as_bytes()).unwrap() }
+fn key(database: u32, tag: &str) -> TagKey {
+    TagKey { database, source: 16_400, tag: Tag::new(tag.as_bytes()).unwrap() }
 }
 
 /// Memory for a directory.
@@ -60,11 +60,11 @@ fn the_index_is_a_power_of_two_and_at_least_half_empty() {
 fn a_key_is_all_of_its_parts() {
     let mut memory = Memory::new(4);
     let mut directory = memory.directory();
-    let place = directory.insert(key(5, "a"), ()).unwrap();
-    assert_eq!(directory.find(&key(5, "a")), Some(place));
+    let slot_index = directory.insert(key(5, "a"), ()).unwrap();
+    assert_eq!(directory.find(&key(5, "a")), Some(slot_index));
     assert_eq!(directory.find(&key(6, "a")), None);
     assert_eq!(directory.find(&key(5, "b")), None);
-    assert_eq!(directory.find(&Key { source: 16_401, ..key(5, "a") }), None);
+    assert_eq!(directory.find(&TagKey { source: 16_401, ..key(5, "a") }), None);
 }
 
 /// Of so many keys some pairs have the same hash, of which the directory keeps 32 bits.
@@ -80,11 +80,11 @@ fn keys_of_the_same_hash_are_told_apart() {
     let [one, other] = [one, other].map(|number| key(1, &format!("tag {number}")));
     let mut memory = Memory::new(2);
     let mut directory = memory.directory();
-    let place = directory.insert(one, ());
+    let slot_index = directory.insert(one, ());
     assert_eq!(directory.find(&other), None);
     let others = directory.insert(other, ());
-    assert_eq!((directory.find(&one), directory.find(&other)), (place, others));
-    directory.remove(place.unwrap());
+    assert_eq!((directory.find(&one), directory.find(&other)), (slot_index, others));
+    directory.remove(slot_index.unwrap());
     assert_eq!((directory.find(&one), directory.find(&other)), (None, others));
 }
 
@@ -93,15 +93,15 @@ fn a_full_directory_takes_no_more_until_one_leaves() {
     let mut memory = Memory::new(2);
     let mut directory = memory.directory();
     assert!(directory.is_empty() && !directory.is_full());
-    let places = [directory.insert(key(1, "a"), ()), directory.insert(key(1, "b"), ())];
+    let slots = [directory.insert(key(1, "a"), ()), directory.insert(key(1, "b"), ())];
     assert!(directory.is_full() && directory.len() == 2);
     assert_eq!(directory.insert(key(1, "c"), ()), None);
     assert_eq!((directory.len(), directory.find(&key(1, "c"))), (2, None));
-    let place = places[0].unwrap();
-    assert_eq!(directory.remove(place), Some(key(1, "a")));
-    assert_eq!((directory.remove(place), directory.get(place)), (None, None));
-    assert_eq!(directory.insert(key(1, "c"), ()), Some(place));
-    assert_eq!(directory.find(&key(1, "b")), places[1]);
+    let slot_index = slots[0].unwrap();
+    assert_eq!(directory.remove(slot_index), Some(key(1, "a")));
+    assert_eq!((directory.remove(slot_index), directory.get(slot_index)), (None, None));
+    assert_eq!(directory.insert(key(1, "c"), ()), Some(slot_index));
+    assert_eq!(directory.find(&key(1, "b")), slots[1]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn memory_of_a_wrong_size_is_used_as_far_as_it_goes() {
 enum Act {
     Insert(u32),
     Remove(prop::sample::Index),
-    RemovePlace(usize),
+    RemoveSlot(usize),
     Find(u32),
 }
 
@@ -140,25 +140,25 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         4 => (0_u32..24).prop_map(Act::Insert),
         3 => any::<prop::sample::Index>().prop_map(Act::Remove),
-        1 => (0_usize..20).prop_map(Act::RemovePlace),
+        1 => (0_usize..20).prop_map(Act::RemoveSlot),
         2 => (0_u32..24).prop_map(Act::Find),
     ];
     prop::collection::vec(act, 1..400)
 }
 
 /// One of few keys, so that they meet again: some differ in the tag, some in the database.
-fn nth(number: u32) -> Key {
+fn nth(number: u32) -> TagKey {
     key(number % 3, &format!("tag {}", number / 3))
 }
 
-fn assert_same(directory: &Directory<'_>, model: &HashMap<Key, usize>) -> Result<(), TestCaseError> {
-    let listed: HashMap<_, _> = directory.iter().map(|(place, key)| (*key, place)).collect();
+fn assert_same(directory: &Directory<'_>, model: &HashMap<TagKey, usize>) -> Result<(), TestCaseError> {
+    let listed: HashMap<_, _> = directory.iter().map(|(slot_index, key)| (*key, slot_index)).collect();
     prop_assert_eq!(&listed, model);
     prop_assert_eq!(directory.len(), model.len());
     prop_assert_eq!(directory.is_empty(), model.is_empty());
-    let places =
+    let slots =
         |database| u32::try_from(model.keys().filter(|key| key.database == database).count()).unwrap();
-    let shares = [0, 1, 2].map(places);
+    let shares = [0, 1, 2].map(slots);
     prop_assert_eq!([0, 1, 2].map(|database| directory.shares().of(database)), shares);
     prop_assert_eq!(Some(directory.shares().most()), shares.into_iter().max());
     for number in 0..24 {
@@ -181,26 +181,26 @@ proptest! {
                 Act::Insert(number) if model.contains_key(&nth(number)) => {}
                 Act::Insert(number) => {
                     prop_assert_eq!(directory.is_full(), model.len() == capacity);
-                    let place = directory.insert(nth(number), ());
-                    prop_assert_eq!(place.is_some(), model.len() < capacity);
-                    if let Some(place) = place {
-                        prop_assert!(place < capacity && !model.values().any(|taken| *taken == place));
-                        prop_assert_eq!(directory.get(place), Some(&nth(number)));
-                        model.insert(nth(number), place);
+                    let slot_index = directory.insert(nth(number), ());
+                    prop_assert_eq!(slot_index.is_some(), model.len() < capacity);
+                    if let Some(slot_index) = slot_index {
+                        prop_assert!(slot_index < capacity && !model.values().any(|taken| *taken == slot_index));
+                        prop_assert_eq!(directory.get(slot_index), Some(&nth(number)));
+                        model.insert(nth(number), slot_index);
                     }
                 }
                 Act::Remove(which) if !model.is_empty() => {
                     // The model's own order is chance; a failure must come again.
-                    let mut places: Vec<_> = model.iter().map(|(key, place)| (*place, *key)).collect();
-                    places.sort_by_key(|(place, _)| *place);
-                    let (place, key) = places[which.index(places.len())];
-                    prop_assert_eq!(directory.remove(place), Some(key));
+                    let mut slots: Vec<_> = model.iter().map(|(key, slot_index)| (*slot_index, *key)).collect();
+                    slots.sort_by_key(|(slot_index, _)| *slot_index);
+                    let (slot_index, key) = slots[which.index(slots.len())];
+                    prop_assert_eq!(directory.remove(slot_index), Some(key));
                     model.remove(&key);
                 }
                 Act::Remove(_) => {}
-                Act::RemovePlace(place) => {
-                    let key = model.iter().find(|(_, taken)| **taken == place).map(|(key, _)| *key);
-                    prop_assert_eq!(directory.remove(place), key);
+                Act::RemoveSlot(slot_index) => {
+                    let key = model.iter().find(|(_, taken)| **taken == slot_index).map(|(key, _)| *key);
+                    prop_assert_eq!(directory.remove(slot_index), key);
                     key.and_then(|key| model.remove(&key));
                 }
                 Act::Find(number) => {
@@ -213,7 +213,7 @@ proptest! {
 }
 
 #[test]
-fn threads_find_their_own_keys_and_each_place_has_one_owner() {
+fn threads_find_their_own_keys_and_each_slot_has_one_owner() {
     const THREADS: u32 = 8;
     const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2_000 };
     const KEPT: usize = 12;
@@ -223,26 +223,29 @@ fn threads_find_their_own_keys_and_each_place_has_one_owner() {
         for thread in 0..THREADS {
             let directory = &directory;
             scope.spawn(move || {
-                let mut mine: Vec<(Key, usize)> = Vec::new();
+                let mut mine: Vec<(TagKey, usize)> = Vec::new();
                 for round in 0..ROUNDS {
                     if mine.len() == KEPT {
-                        let (key, place) = mine.remove(round as usize % KEPT);
-                        assert_eq!(directory.write().remove(place), Some(key));
+                        let (key, slot_index) = mine.remove(round as usize % KEPT);
+                        assert_eq!(directory.write().remove(slot_index), Some(key));
                         assert_eq!(directory.read().find(&key), None);
                     }
                     let key = key(thread, &round.to_string());
-                    let place = directory.write().insert(key, ()).expect("there is room for all");
-                    mine.push((key, place));
-                    for (key, place) in &mine {
+                    let slot_index = directory.write().insert(key, ()).expect("there is room for all");
+                    mine.push((key, slot_index));
+                    for (key, slot_index) in &mine {
                         let directory = directory.read();
-                        assert_eq!((directory.find(key), directory.get(*place)), (Some(*place), Some(key)));
+                        assert_eq!(
+                            (directory.find(key), directory.get(*slot_index)),
+                            (Some(*slot_index), Some(key))
+                        );
                     }
                 }
             });
         }
     });
     let directory = directory.into_inner();
-    let kept: HashSet<_> = directory.iter().map(|(place, _)| place).collect();
+    let kept: HashSet<_> = directory.iter().map(|(slot_index, _)| slot_index).collect();
     assert_eq!((kept.len(), directory.len()), (THREADS as usize * KEPT, THREADS as usize * KEPT));
     assert!(directory.is_full());
 }

@@ -8,14 +8,14 @@ mod slot;
 
 use proptest::prelude::*;
 use slot::Slot;
+use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::places::{Sight, sweep};
-use snowflake_ids_core::sequence::request::Answer;
-use snowflake_ids_core::sequence::reservation::{Floor, Outcome, Reached, Reserved, TagRow, Wish};
+use snowflake_ids_core::sequence::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::{Pace, SlowStart};
-use snowflake_ids_core::worker::refill::{Job, RefillSettings, SharedMemory};
+use snowflake_ids_core::sequence::tickets::Answer;
+use snowflake_ids_core::worker::refill::{RefillSettings, RefillTask, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ const SETTINGS: RefillSettings = RefillSettings {
 };
 
 struct Memory {
-    floors: RefCell<BTreeMap<Vec<u8>, Floor>>,
+    high_water_marks: RefCell<BTreeMap<Vec<u8>, HighWaterMark>>,
 }
 
 impl Clock for Memory {
@@ -51,15 +51,18 @@ impl SharedMemory for Memory {
         work()
     }
 
-    fn floor(&self, _: u32, tag: &Tag) -> Option<Floor> {
-        self.floors.borrow().get(tag.as_bytes()).copied()
+    fn high_water_mark(&self, _: u32, tag: &Tag) -> Option<HighWaterMark> {
+        self.high_water_marks.borrow().get(tag.as_bytes()).copied()
     }
 
-    fn clear_floor(&self, _: u32, tag: &Tag, known: Option<Reached>) {
-        let mut floors = self.floors.borrow_mut();
-        if known.is_none_or(|known| floors.get(tag.as_bytes()).is_some_and(|floor| floor.reached() <= known))
-        {
-            floors.remove(tag.as_bytes());
+    fn clear_high_water_mark(&self, _: u32, tag: &Tag, known: Option<Reached>) {
+        let mut high_water_marks = self.high_water_marks.borrow_mut();
+        if known.is_none_or(|known| {
+            high_water_marks
+                .get(tag.as_bytes())
+                .is_some_and(|high_water_mark| high_water_mark.reached() <= known)
+        }) {
+            high_water_marks.remove(tag.as_bytes());
         }
     }
 }
@@ -80,7 +83,7 @@ fn row(number: usize, reserved: i64) -> TagRow {
         max_value: base + BLOCK - 1,
     };
     // Each has a life of its own.
-    TagRow { definition, period: Period::FOREVER, format: String::new(), version: 1, life: base }
+    TagRow { definition, period: Period::FOREVER, format: String::new(), version: 1, tag_generation: base }
 }
 
 /// Places, their owners, and what was reserved and issued of each tag.
@@ -88,7 +91,7 @@ struct World<'s> {
     slots: &'s [Slot],
     owners: Vec<Option<usize>>,
     hand: usize,
-    incarnations: u64,
+    slot_generations: u64,
     memory: Memory,
     reserved: BTreeMap<usize, i64>,
     issued: BTreeSet<i64>,
@@ -96,55 +99,57 @@ struct World<'s> {
 
 impl<'s> World<'s> {
     fn new(slots: &'s [Slot]) -> Self {
-        let memory = Memory { floors: RefCell::default() };
+        let memory = Memory { high_water_marks: RefCell::default() };
         let owners = vec![None; slots.len()];
-        let (hand, incarnations) = (0, 0);
+        let (hand, slot_generations) = (0, 0);
         let (reserved, issued) = (BTreeMap::new(), BTreeSet::new());
-        Self { slots, owners, hand, incarnations, memory, reserved, issued }
+        Self { slots, owners, hand, slot_generations, memory, reserved, issued }
     }
 
     /// The place of a tag, which is given one if there is one to be had.
-    fn place(&mut self, tag: usize) -> Option<usize> {
-        if let Some(place) = self.owners.iter().position(|owner| *owner == Some(tag)) {
-            return Some(place);
+    fn slot_index(&mut self, tag: usize) -> Option<usize> {
+        if let Some(slot_index) = self.owners.iter().position(|owner| *owner == Some(tag)) {
+            return Some(slot_index);
         }
         let Self { slots, owners, hand, .. } = self;
         let is_full = !owners.contains(&None);
-        let place = owners.iter().position(Option::is_none).or_else(|| {
-            sweep(hand, slots.len(), 1, |place| {
-                let slot = &slots[place];
-                Some(Sight { awaited: slot.wanted() > 0, moved: slot.has_moved(), places: 1 })
+        let slot_index = owners.iter().position(Option::is_none).or_else(|| {
+            sweep(hand, slots.len(), 1, |slot_index| {
+                let slot = &slots[slot_index];
+                Some(SweptSlot { awaited: slot.wanted() > 0, moved: slot.has_moved(), slots: 1 })
             })
         })?;
-        self.incarnations += 1;
-        let slot = &self.slots[place];
+        self.slot_generations += 1;
+        let slot = &self.slots[slot_index];
         assert_eq!(slot.wanted(), 0, "calls wait there");
-        slot.hand_over(self.incarnations, UnixMicros(1));
+        slot.hand_over(self.slot_generations, UnixMicros(1));
         slot.set_slow_start(is_full.then(SlowStart::default));
-        self.owners[place] = Some(tag);
-        Some(place)
+        self.owners[slot_index] = Some(tag);
+        Some(slot_index)
     }
 
-    fn jobs(&self) -> Vec<Job<'s, Slot>> {
-        let job = |(slot, owner): (&'s Slot, &Option<usize>)| Job::new(slot, tag((*owner)?), 1);
-        self.slots.iter().zip(&self.owners).filter_map(job).collect()
+    fn tasks(&self) -> Vec<RefillTask<'s, Slot>> {
+        let task = |(slot, owner): (&'s Slot, &Option<usize>)| RefillTask::new(slot, tag((*owner)?), 1);
+        self.slots.iter().zip(&self.owners).filter_map(task).collect()
     }
 
     /// What is reserved for a job: its row is committed by that.
-    fn reserve(&mut self, job: &Job<'_, Slot>) -> Reserved {
-        let number: usize = std::str::from_utf8(job.tag.as_bytes()).unwrap().parse().unwrap();
+    fn reserve(&mut self, task: &RefillTask<'_, Slot>) -> Reserved {
+        let number: usize = std::str::from_utf8(task.tag.as_bytes()).unwrap().parse().unwrap();
         let reserved = self.reserved.entry(number).or_default();
         let row = row(number, *reserved);
-        let wish = job.wish(&self.memory, SETTINGS, None, job.floor(&self.memory, &row));
-        let Outcome::Reserved(done) = row.reserve(&wish, 2) else { panic!("there are ids left") };
+        let demand = task.demand(&self.memory, SETTINGS, None, task.high_water_mark(&self.memory, &row));
+        let Outcome::Reserved(done) = row.reserve(&demand, 2) else { panic!("there are ids left") };
         *reserved = done.supply.range.last() - i64::try_from(number).unwrap() * BLOCK;
         done
     }
 
     /// A session takes an id of a tag where it remembers it.
-    fn take(&mut self, (number, place, incarnation): (usize, usize, u64)) -> bool {
-        let slot = &self.slots[place];
-        let Ok(taken) = slot.segment.take(incarnation, NonZeroU32::MIN, &self.memory) else { return false };
+    fn take(&mut self, (number, slot_index, slot_generation): (usize, usize, u64)) -> bool {
+        let slot = &self.slots[slot_index];
+        let Ok(taken) = slot.segment.take(slot_generation, NonZeroU32::MIN, &self.memory) else {
+            return false;
+        };
         if taken.prefetch {
             slot.request.ask();
         }
@@ -178,7 +183,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         3 => which().prop_map(Act::End),
         3 => which().prop_map(Act::Remembered),
         2 => Just(Act::Begin),
-        4 => (which(), prop::bool::weighted(0.8)).prop_map(|(job, ids)| Act::Finish(job, ids)),
+        4 => (which(), prop::bool::weighted(0.8)).prop_map(|(task, ids)| Act::Finish(task, ids)),
         1 => (0_usize..6).prop_map(Act::Rollback),
     ];
     prop::collection::vec(act, 1..300)
@@ -186,30 +191,30 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 proptest! {
     #[test]
-    fn an_answer_for_a_place_that_has_another_tag_by_now_is_dropped(places in 1_usize..4, acts in acts()) {
-        let slots: Vec<Slot> = (0..places).map(|_| Slot::default()).collect();
+    fn an_answer_for_a_slot_that_has_another_tag_by_now_is_dropped(slots in 1_usize..4, acts in acts()) {
+        let slots: Vec<Slot> = (0..slots).map(|_| Slot::default()).collect();
         let mut world = World::new(&slots);
         let (mut waiting, mut remembered, mut started) = (Vec::new(), Vec::new(), Vec::new());
         for act in acts {
             match act {
                 Act::Call(tag, waits) => {
-                    let Some(place) = world.place(tag) else {
+                    let Some(slot_index) = world.slot_index(tag) else {
                         prop_assert!(slots.iter().all(|slot| slot.wanted() > 0), "none where calls don't wait");
                         continue;
                     };
-                    let known = (tag, place, slots[place].segment.incarnation());
+                    let known = (tag, slot_index, slots[slot_index].segment.slot_generation());
                     remembered.push(known);
                     if !world.take(known) {
-                        slots[place].request.ask();
+                        slots[slot_index].request.ask();
                         if waits {
-                            slots[place].wanted.fetch_add(1, Relaxed);
+                            slots[slot_index].wanted.fetch_add(1, Relaxed);
                             waiting.push(known);
                         }
                     }
                 }
                 Act::End(which) if !waiting.is_empty() => {
                     let known = waiting.swap_remove(which.index(waiting.len()));
-                    prop_assert_eq!(slots[known.1].segment.incarnation(), known.2, "it kept its place");
+                    prop_assert_eq!(slots[known.1].segment.slot_generation(), known.2, "it kept its place");
                     world.take(known);
                     slots[known.1].wanted.fetch_sub(1, Relaxed);
                 }
@@ -217,32 +222,32 @@ proptest! {
                     world.take(remembered[which.index(remembered.len())]);
                 }
                 Act::Begin => {
-                    for job in world.jobs() {
-                        let reserved = world.reserve(&job);
-                        started.push((job, reserved));
+                    for task in world.tasks() {
+                        let reserved = world.reserve(&task);
+                        started.push((task, reserved));
                     }
                 }
                 Act::Finish(which, with_ids) if !started.is_empty() => {
-                    let (job, reserved) = started.swap_remove(which.index(started.len()));
+                    let (task, reserved) = started.swap_remove(which.index(started.len()));
                     if with_ids {
-                        job.put_out(&world.memory, &reserved, Duration::ZERO);
-                        job.supplied();
+                        task.put_out(&world.memory, &reserved, Duration::ZERO);
+                        task.supplied();
                     } else {
-                        let before = job.slot.trouble();
-                        job.note_locked();
-                        job.deny(&Outcome::Unknown, 1);
-                        let owner = slots.iter().position(|slot| std::ptr::eq(slot, job.slot));
-                        let owner = owner.and_then(|place| world.owners[place]).map(tag);
-                        prop_assert!(owner == Some(job.tag) || job.slot.trouble() == before, "another tag's trouble");
+                        let before = task.slot.trouble();
+                        task.record_locked();
+                        task.deny(&Outcome::Unknown, 1);
+                        let owner = slots.iter().position(|slot| std::ptr::eq(slot, task.slot));
+                        let owner = owner.and_then(|slot_index| world.owners[slot_index]).map(tag);
+                        prop_assert!(owner == Some(task.tag) || task.slot.trouble() == before, "another tag's trouble");
                     }
                 }
                 Act::Rollback(number) => {
                     let base = i64::try_from(number).unwrap() * BLOCK;
-                    let noted = world.memory.floors.borrow().get(tag(number).as_bytes()).map(|floor| floor.id);
-                    let id = 1 + noted.unwrap_or(0).max(base + world.reserved.get(&number).copied().unwrap_or(0));
+                    let recorded = world.memory.high_water_marks.borrow().get(tag(number).as_bytes()).map(|high_water_mark| high_water_mark.id);
+                    let id = 1 + recorded.unwrap_or(0).max(base + world.reserved.get(&number).copied().unwrap_or(0));
                     prop_assert!(world.issued.insert(id), "{} twice", id);
-                    let floor = Floor { life: base, day: 0, id };
-                    world.memory.floors.borrow_mut().insert(tag(number).as_bytes().to_vec(), floor);
+                    let high_water_mark = HighWaterMark { tag_generation: base, day: 0, id };
+                    world.memory.high_water_marks.borrow_mut().insert(tag(number).as_bytes().to_vec(), high_water_mark);
                 }
                 _ => {}
             }
@@ -252,21 +257,21 @@ proptest! {
 
 /// Each time the tag runs dry it is granted twice as many, and loses with its place no more than it used.
 #[test]
-fn a_tag_that_comes_while_no_place_is_free_starts_slowly() {
+fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     let slots = [Slot::default()];
     let mut world = World::new(&slots);
-    world.place(0);
-    world.place(1);
-    let (slot, known) = (&slots[0], (1, 0, slots[0].segment.incarnation()));
+    world.slot_index(0);
+    world.slot_index(1);
+    let (slot, known) = (&slots[0], (1, 0, slots[0].segment.slot_generation()));
     slot.wanted.store(3, Relaxed);
     let mut grants = Vec::new();
     for _ in 0..7 {
         slot.request.ask();
-        let job = world.jobs().remove(0);
-        let reserved = world.reserve(&job);
-        assert_eq!(reserved.pace, Pace { step: 100, depth: 1 }, "it is not hungry, and its step stays");
-        assert!(job.put_out(&world.memory, &reserved, Duration::ZERO));
-        job.supplied();
+        let task = world.tasks().remove(0);
+        let reserved = world.reserve(&task);
+        assert_eq!(reserved.pace, Pace { step: 100, multiplier: 1 }, "it is not hungry, and its step stays");
+        assert!(task.put_out(&world.memory, &reserved, Duration::ZERO));
+        task.supplied();
         grants.push(reserved.supply.range.count);
         for taken in 1..=reserved.supply.range.count {
             assert!(world.take(known));
@@ -286,11 +291,11 @@ fn a_tag_that_comes_while_no_place_is_free_starts_slowly() {
 
     // What a registry gives that does not know of it is taken, and ends it.
     slot.wanted.store(0, Relaxed);
-    world.place(2);
+    world.slot_index(2);
     slot.request.ask();
-    let job = world.jobs().remove(0);
-    let wish = Wish { most: None, ..job.wish(&world.memory, SETTINGS, None, None) };
-    let Outcome::Reserved(all) = row(2, 0).reserve(&wish, 2) else { panic!("there are ids left") };
-    assert!(job.put_out(&world.memory, &all, Duration::ZERO));
+    let task = world.tasks().remove(0);
+    let demand = Demand { most: None, ..task.demand(&world.memory, SETTINGS, None, None) };
+    let Outcome::Reserved(all) = row(2, 0).reserve(&demand, 2) else { panic!("there are ids left") };
+    assert!(task.put_out(&world.memory, &all, Duration::ZERO));
     assert_eq!((all.supply.range.count, slot.slow_start()), (100, None));
 }

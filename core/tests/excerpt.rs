@@ -67,7 +67,7 @@ proptest! {
         text.parse::<Layout>().err().map_or(Ok(()), |error| is_fit(&error))?;
         text.parse::<Format>().err().map_or(Ok(()), |error| is_fit(&error))?;
         text.parse::<Reset>().err().map_or(Ok(()), |error| is_fit(&error))?;
-        serial::Format::parse(&text, None).err().map_or(Ok(()), |error| is_fit(&error))?;
+        serial::NumberFormat::parse(&text, None).err().map_or(Ok(()), |error| is_fit(&error))?;
         for format in Format::ALL {
             format.decode(&text).err().map_or(Ok(()), |error| is_fit(&error))?;
         }

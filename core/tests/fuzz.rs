@@ -65,8 +65,8 @@ fn harmed(mut text: Vec<u8>, harms: &[Harm]) -> Vec<u8> {
         match harm {
             Harm::Byte(at, byte) => {
                 let at = at.index(end);
-                if let Some(place) = text.get_mut(at) {
-                    *place = *byte;
+                if let Some(slot) = text.get_mut(at) {
+                    *slot = *byte;
                 }
             }
             Harm::Cut(at) => text.truncate(at.index(end)),

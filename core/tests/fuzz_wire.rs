@@ -12,7 +12,7 @@ use snowflake_ids_core::registry::wire::{
     LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::sequence::definition::{Definition, MAX_STEP};
-use snowflake_ids_core::sequence::reservation::{Outcome, TagRow, Wish};
+use snowflake_ids_core::sequence::reservation::{Demand, Outcome, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::Pace;
 use snowflake_ids_core::{Field, Layout, UnixMicros};
@@ -36,7 +36,13 @@ fn rows() -> [TagRow; 3] {
         remainder: 0,
         max_value: i64::MAX,
     };
-    let row = |definition, period| TagRow { definition, period, format: "{n}".into(), version: 7, life: 3 };
+    let row = |definition, period| TagRow {
+        definition,
+        period,
+        format: "{n}".into(),
+        version: 7,
+        tag_generation: 3,
+    };
     [
         row(definition, Period::FOREVER),
         row(Definition { increment: 12, remainder: 1, start: 1_000_000_000, ..definition }, Period::FOREVER),
@@ -52,11 +58,11 @@ fn obey(ask: &RequestBody) {
             for want in wants {
                 assert!((1..=128).contains(&want.tag.chars().count()));
                 for row in rows() {
-                    reserve(&row, &want.wish);
+                    reserve(&row, &want.demand);
                 }
             }
         }
-        RequestBody::Lease(wish) => lease(wish),
+        RequestBody::Lease(demand) => lease(demand),
         RequestBody::Renew { worker, entry, .. } => {
             let layout: Layout = entry.holder.layout.parse().unwrap();
             assert!(u64::from(*worker) <= layout.max(Field::Worker));
@@ -74,38 +80,38 @@ fn obey(ask: &RequestBody) {
     }
 }
 
-fn reserve(row: &TagRow, wish: &Wish) {
-    let Ok(admitted) = row.admit(wish.clone(), Some((0, 510))) else { return };
+fn reserve(row: &TagRow, demand: &Demand) {
+    let Ok(admitted) = row.admit(demand.clone(), Some((0, 510))) else { return };
     let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
     let Definition { max_id, start, max_step, increment, .. } = row.definition;
     let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
     // A segment begins no further above the row than two of the largest segments, and ends no further than three.
     let from = max_id.max(start - 1).max(510);
-    assert!(first > max_id || admitted.carry_over.is_some(), "{row:?} {wish:?}");
-    assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {wish:?}");
+    assert!(first > max_id || admitted.saved_range.is_some(), "{row:?} {demand:?}");
+    assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {demand:?}");
 }
 
-fn lease(wish: &LeaseRequest) {
-    let LeaseRequest { entry, policy, capacity, .. } = wish;
+fn lease(demand: &LeaseRequest) {
+    let LeaseRequest { entry, policy, capacity, .. } = demand;
     let layout: Layout = entry.holder.layout.parse().unwrap();
     assert!(u64::from(capacity - 1) <= layout.max(Field::Worker), "{capacity} of {layout}");
     assert!(u64::from(entry.datacenter) <= layout.max(Field::Datacenter));
-    assert!(wish.except.len() <= MAX_EXCEPT);
+    assert!(demand.except.len() <= MAX_EXCEPT);
     assert!(entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255);
     let held =
         |worker| Worker { worker, token: Some(5), expiry: UnixMicros(i64::MAX), leased: UnixMicros(0) };
     let rows: Vec<Worker> = (0..3).map(held).collect();
     let search = Search {
         policy: *policy,
-        own: [wish.token, Some(entry.token)],
-        except: &wish.except,
+        own: [demand.token, Some(entry.token)],
+        except: &demand.except,
         preferred: Preferred::shared(1, *capacity, 0),
         capacity: *capacity,
         now: NOW,
-        wary: None,
+        former_leases: None,
     };
     let chosen = search.choose(&rows).as_ref().map(Choice::worker);
-    assert!(chosen.is_none_or(|worker| worker < *capacity && !wish.except.contains(&worker)));
+    assert!(chosen.is_none_or(|worker| worker < *capacity && !demand.except.contains(&worker)));
 }
 
 #[test]
@@ -157,15 +163,15 @@ fn answers() -> Vec<String> {
 }
 
 /// What a node would do about it: what it believes is new to it, of this day, and of a size that can be.
-fn believe(answer: &Response, wishes: &[Wish]) -> usize {
+fn believe(answer: &Response, demands: &[Demand]) -> usize {
     let mut believed = 0;
     match &answer.said {
         ResponseBody::Reserved(outcomes) => {
-            for (outcome, wish) in
-                outcomes.iter().flat_map(|outcome| wishes.iter().map(move |wish| (outcome, wish)))
+            for (outcome, demand) in
+                outcomes.iter().flat_map(|outcome| demands.iter().map(move |demand| (outcome, demand)))
             {
                 match outcome {
-                    Outcome::Reserved(reserved) if reserved.check(wish, answer.clock, NOW).is_ok() => {
+                    Outcome::Reserved(reserved) if reserved.check(demand, answer.clock, NOW).is_ok() => {
                         let range = reserved.supply.range;
                         assert!(
                             range.first >= 0
@@ -179,7 +185,7 @@ fn believe(answer: &Response, wishes: &[Wish]) -> usize {
                                 || period.day == TODAY.day
                                 || (19_630..=20_001).contains(&period.day)
                         );
-                        assert!(wish.received.is_none_or(|(day, id)| {
+                        assert!(demand.received.is_none_or(|(day, id)| {
                             (day == 0) == (period == Period::FOREVER) && (day, id) < (period.day, range.first)
                         }));
                         assert!(
@@ -204,21 +210,21 @@ fn believe(answer: &Response, wishes: &[Wish]) -> usize {
 
 #[test]
 fn no_answer_does_harm() {
-    let plain = Wish {
-        carry_over: None,
+    let plain = Demand {
+        saved_range: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
-        hungry: false,
+        waited_lately: false,
         prefetch: 50,
-        floor: None,
+        high_water_mark: None,
         received: None,
         share: None,
         most: None,
         clock: None,
     };
-    let received = |received| Wish { received, ..plain.clone() };
-    let wishes =
+    let received = |received| Demand { received, ..plain.clone() };
+    let demands =
         [plain.clone(), received(Some((0, 500))), received(Some((20_000, 500))), received(Some((0, 501)))];
     let (mut understood, mut believed) = (0, 0);
     let answers = answers();
@@ -231,7 +237,7 @@ fn no_answer_does_harm() {
         match Response::accept(&text) {
             Ok(answer) => {
                 understood += 1;
-                believed += believe(&answer, &wishes);
+                believed += believe(&answer, &demands);
             }
             Err(why) => assert!(why.chars().count() <= 131 && !why.chars().any(char::is_control), "{why:?}"),
         }

@@ -3,7 +3,7 @@
 
 use snowflake_ids_core::{
     Block, Cause, ClockRollback, Drift, Explain, Field, Generator, GeneratorError, Kind, Layout, NodeBits,
-    Position, PositionRange, Rules, SequenceStart, StepBack, Taken, Tick, UnixMicros,
+    Position, PositionRange, Rules, SequenceStart, StepBack, TakenPositions, Tick, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -275,7 +275,7 @@ fn no_session_takes_before_the_first_term() {
 }
 
 #[test]
-fn nothing_is_issued_at_or_above_the_mark() {
+fn nothing_is_issued_at_or_above_the_high_water_mark() {
     let bench = default(60 * SECOND);
     bench.generator.begin(NodeBits(0), Position(100 << 12), Position(102 << 12 | 5));
     assert_eq!(bench.take(101, 4096), Ok((101, 0, 4096)));
@@ -291,7 +291,7 @@ fn nothing_is_issued_at_or_above_the_mark() {
 
 /// A jump beyond what is reserved may be a mistake: it is noted only when the mark has followed it.
 #[test]
-fn a_clock_beyond_the_mark_leaves_no_trace() {
+fn a_clock_beyond_the_high_water_mark_leaves_no_trace() {
     let bench = default(SECOND);
     bench.generator.begin(NodeBits(0), Position(100 << 12), Position(200 << 12));
     bench.take(100, 1).unwrap();
@@ -352,15 +352,15 @@ fn a_term_in_which_nothing_was_issued_came_nowhere() {
 }
 
 /// Positions of the node whose bits are 7 in place.
-fn taken(from: u64, to: u64) -> Taken {
-    Taken {
+fn taken(from: u64, to: u64) -> TakenPositions {
+    TakenPositions {
         positions: PositionRange { from: Position(from), to: Position(to) },
         node_bits: NodeBits(7 << 12),
     }
 }
 
 #[test]
-fn a_block_is_worth_nothing_in_another_era_and_keeps_its_bits() {
+fn a_block_is_worth_nothing_in_another_generation_and_keeps_its_bits() {
     let block = Block::empty();
     block.fill(taken(10, 20), 0);
     assert_eq!(block.node_bits(), NodeBits(7 << 12));

@@ -27,11 +27,11 @@ fn the_last_ones_are_kept_in_their_order() {
     let history = History::<4>::default();
     assert_eq!(history.readings(), []);
     for number in 1..=2 {
-        history.note(&reading(number));
+        history.record(&reading(number));
     }
     assert_eq!(history.readings(), [1, 2].map(reading));
     for number in 3..=9 {
-        history.note(&reading(number));
+        history.record(&reading(number));
     }
     // One place less than there are: the next one to be written may be half written.
     assert_eq!(history.readings(), [7, 8, 9].map(reading));
@@ -42,7 +42,7 @@ fn what_is_read_while_it_is_overwritten_is_passed_over() {
     let (history, over) = (History::<3>::default(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            (1..=200_000).for_each(|number| history.note(&reading(number)));
+            (1..=200_000).for_each(|number| history.record(&reading(number)));
             over.store(true, Relaxed);
         });
         while !over.load(Relaxed) {

@@ -15,7 +15,7 @@ fn layout(text: &str) -> Layout {
 }
 
 fn past(layout: &Layout) -> Past {
-    Past { mark: layout.position_after(NOW.plus(MINUTE)), ahead: MINUTE }
+    Past { high_water_mark: layout.position_after(NOW.plus(MINUTE)), ahead: MINUTE }
 }
 
 fn of(old: &str, new: &str) -> LayoutChange {
@@ -71,7 +71,7 @@ fn what_was_given_here_counts_however_far_it_is_ahead() {
     let [old, new] = ["41/5/5/12 epoch=2020-01-01", "41/5/5/12 epoch=2019-12-31"].map(layout);
     assert!(check(&old, &new, past(&old), NOW).ready);
     let ahead = NOW.plus(Duration::from_hours(48));
-    let far = Past { mark: old.position_after(ahead), ..past(&old) };
+    let far = Past { high_water_mark: old.position_after(ahead), ..past(&old) };
     let change = check(&old, &new, far, NOW);
     let above_from = change.above_from.unwrap();
     assert!(!change.ready && above_from.since(NOW) > Duration::from_hours(23), "{change:?}");
@@ -122,7 +122,7 @@ fn is_above(old: &Layout, new: &Layout, past: Past, at: UnixMicros) -> bool {
         return false;
     }
     let given = bounds(old, NEVER, at.plus(past.ahead)).map(|(_, high)| high);
-    let marked = past.mark.0.checked_sub(1).and_then(|last| {
+    let marked = past.high_water_mark.0.checked_sub(1).and_then(|last| {
         bounds(old, NEVER, old.instant_of(Position(last))).map(|_| {
             let bits = if old.order() == Order::SequenceFirst { 0 } else { old.widths().sequence };
             old.id(Position(last), NodeBits(old.max(Field::Worker) << bits))
@@ -135,11 +135,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
     fn it_is_as_trying_each_instant_says(
-        old in small(), new in small(), now in 0_i64..400, mark in 0_u64..200, ahead in 0_u64..30,
+        old in small(), new in small(), now in 0_i64..400, high_water_mark in 0_u64..200, ahead in 0_u64..30,
     ) {
         let now = UnixMicros(now * 1_000 + 500);
-        let mark = Position(mark.min(old.end_position().0));
-        let past = Past { mark, ahead: Duration::from_millis(ahead) };
+        let high_water_mark = Position(high_water_mark.min(old.end_position().0));
+        let past = Past { high_water_mark, ahead: Duration::from_millis(ahead) };
         let change = check(&old, &new, past, now);
         prop_assume!(old != new);
         // Ready is exact.
@@ -170,11 +170,11 @@ proptest! {
 
     /// The first position of the new layout above a mark: its ids are above all below the mark.
     #[test]
-    fn a_term_begins_above_the_old_marks(old in small(), new in small(), mark in 0_u64..2_000) {
-        let mark = Position(mark.min(old.end_position().0));
-        let high = bounds_below(&old, mark);
+    fn a_term_begins_above_the_old_high_water_marks(old in small(), new in small(), high_water_mark in 0_u64..2_000) {
+        let high_water_mark = Position(high_water_mark.min(old.end_position().0));
+        let high = bounds_below(&old, high_water_mark);
         let least = |position: Position| new.id(position, NodeBits(0));
-        match first_above(&old, &new, mark) {
+        match first_above(&old, &new, high_water_mark) {
             Some(first) => {
                 prop_assert!(high.is_none_or(|high| least(first) > high));
                 let before = new.tick_of(first).0.checked_sub(1).map(|tick| new.first_of(Tick(tick)));
@@ -185,10 +185,10 @@ proptest! {
     }
 }
 
-fn bounds_below(layout: &Layout, mark: Position) -> Option<u64> {
+fn bounds_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
     let shift = if layout.order() == Order::SequenceFirst { 0 } else { layout.widths().sequence };
     let node_bits = NodeBits(layout.max(Field::Worker) << shift);
-    (0..mark.0).map(|position| layout.id(Position(position), node_bits)).max()
+    (0..high_water_mark.0).map(|position| layout.id(Position(position), node_bits)).max()
 }
 
 /// How many ticks of the new layout the broken lines differ from straight ones.

@@ -74,7 +74,7 @@ proptest! {
         capacity in 1..=CAPACITY,
     ) {
         let preferred = Preferred { worker, shares, only, first: None };
-        let search = Search { policy, own, except: &except, preferred, capacity, now: NOW, wary: None };
+        let search = Search { policy, own, except: &except, preferred, capacity, now: NOW, former_leases: None };
         prop_assert_eq!(search.choose(&rows), wanted(&search, &rows));
     }
 
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
         let preferred = Preferred::from(worker);
-        let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW, wary: None };
+        let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW, former_leases: None };
         match search.choose(&rows) {
             Some(Choice::Own(row)) => prop_assert!(row.token.is_some() && row.token == own),
             Some(Choice::Free(row)) => prop_assert!(row.expiry <= NOW),
@@ -110,7 +110,7 @@ proptest! {
             // It takes all that it may.
             let mut rows: Vec<LeaseRow> = Vec::new();
             let search = |rows: &[LeaseRow]| {
-                Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, wary: None }.choose(rows)
+                Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, former_leases: None }.choose(rows)
             };
             while let Some(choice) = search(&rows) {
                 let worker = choice.worker();
@@ -136,7 +136,7 @@ fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
             preferred,
             capacity,
             now: NOW,
-            wary: None,
+            former_leases: None,
         };
         search.choose(&[])
     };
@@ -157,7 +157,7 @@ fn a_row_that_was_given_back_is_no_servers_own() {
         preferred,
         capacity: 1,
         now: NOW,
-        wary: None,
+        former_leases: None,
     };
     assert_eq!(search.choose(&[row]), None, "its expiry has not passed");
 }
@@ -176,7 +176,7 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
             preferred,
             capacity: i32::MAX.cast_unsigned(),
             now: NOW,
-            wary: None,
+            former_leases: None,
         };
         let above = Search { preferred: Preferred::from(7), ..search };
         assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY + 7 }), "{policy:?}");
@@ -229,7 +229,7 @@ fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     let choose = |timeline, rows: &[LeaseRow]| {
         let preferred = Preferred::shared(timeline, 1_024, 127);
         let (own, capacity) = ([None; 2], 1_024);
-        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, wary: None }
+        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, former_leases: None }
             .choose(rows)
     };
     let held = |worker| LeaseRow { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
@@ -249,7 +249,7 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
         leased: UnixMicros(0),
     };
     let rows = [held(3, 90), held(4, 5), LeaseRow { token: Some(7), ..held(9, 90) }];
-    let choose = |own, except: &[u32], wary| {
+    let choose = |own, except: &[u32], former_leases| {
         let preferred = Preferred::shared(1, 1_024, 0);
         Search {
             policy: Policy::Reuse,
@@ -258,7 +258,7 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
             preferred,
             capacity: 1_024,
             now: NOW,
-            wary: Some(wary),
+            former_leases: Some(former_leases),
         }
         .choose(&rows)
     };

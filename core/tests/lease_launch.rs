@@ -60,11 +60,11 @@ fn a_server_that_knows_nothing_looks_into_all_databases_until_it_finds_a_registr
         let mut launch = Launch::default();
         let first = launch.next(false, true, KnownRegistry::Nothing, NO_CHANGES, &Server(None), ZERO);
         let (seen, action) = look(&mut launch, first, used);
-        assert_eq!(action, LaunchAction::Note(found));
+        assert_eq!(action, LaunchAction::Record(found));
         assert!(found.is_some() || seen.len() == 3);
         assert_eq!(
             next(&mut launch, KnownRegistry::Nothing),
-            LaunchAction::Note(found),
+            LaunchAction::Record(found),
             "until the state says so"
         );
         let (known, then) = match found {
@@ -86,7 +86,7 @@ fn a_database_that_draws_from_a_registry_comes_before_one_that_is_one() {
             launch.ended(looked(if database == 2 { DatabaseUse::None } else { found }), &Server(None), ZERO);
             action = next(&mut launch, KnownRegistry::Nothing);
         }
-        assert_eq!(action, LaunchAction::Note(node.or(Some(1))));
+        assert_eq!(action, LaunchAction::Record(node.or(Some(1))));
     }
 }
 
@@ -106,7 +106,7 @@ fn a_database_whose_registry_changed_is_looked_into_first() {
         let (seen, action) = look(&mut launch, first, used);
         assert_eq!(seen[0], 1);
         assert_eq!(seen.len(), if used.is_empty() { 3 } else { 1 });
-        assert_eq!(action, LaunchAction::Note(if used.is_empty() { None } else { Some(1) }));
+        assert_eq!(action, LaunchAction::Record(if used.is_empty() { None } else { Some(1) }));
     }
 }
 
@@ -117,9 +117,9 @@ fn a_change_that_a_crash_cut_short_is_looked_for_until_the_state_is_settled() {
     let first = launch.next(false, true, KnownRegistry::Alone, changes, &Server(None), ZERO);
     assert!(matches!(first, LaunchAction::Start(LeaseTask::Look, _)));
     let (_, action) = look(&mut launch, first, &[]);
-    assert_eq!(action, LaunchAction::Note(None));
+    assert_eq!(action, LaunchAction::Record(None));
     let again = launch.next(false, true, KnownRegistry::Alone, changes, &Server(None), ZERO);
-    assert_eq!(again, LaunchAction::Note(None), "the state says what it said");
+    assert_eq!(again, LaunchAction::Record(None), "the state says what it said");
     let settled = launch.next(false, true, KnownRegistry::Alone, NO_CHANGES, &Server(None), ZERO);
     assert_eq!(settled, LaunchAction::Wait(None));
 }
@@ -143,7 +143,7 @@ fn a_database_that_is_gone_or_uses_no_registry_any_more_is_left() {
     assert_eq!(next(&mut launch, KnownRegistry::By(1)), LaunchAction::Start(LeaseTask::Serve, 1));
     assert_eq!(launch.ended(looked(DatabaseUse::None), &Server(None), ZERO), None);
     let action = next(&mut launch, KnownRegistry::By(1));
-    assert_eq!(look(&mut launch, action, &[2]).1, LaunchAction::Note(Some(2)));
+    assert_eq!(look(&mut launch, action, &[2]).1, LaunchAction::Record(Some(2)));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn one_that_could_not_be_looked_into_is_looked_into_again_before_the_server_is_a
         };
         assert_eq!(again(&mut launch, None), LaunchAction::Start(LeaseTask::Look, 1));
         launch.ended(missed, &Server(None), pause);
-        assert_eq!(again(&mut launch, Some(1)), LaunchAction::Note(None), "it was dropped meanwhile");
+        assert_eq!(again(&mut launch, Some(1)), LaunchAction::Record(None), "it was dropped meanwhile");
     }
 }
 

@@ -8,9 +8,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
 use snowflake_ids_core::generator::session::take;
-use snowflake_ids_core::server::issuer::{Place, Seated};
+use snowflake_ids_core::server::issuer::{GeneratorSlot, LayoutGenerator};
 use snowflake_ids_core::{
-    Clock, Generator, GeneratorError, Layout, NodeBits, Position, Rules, SequenceStart, Taken, Tick,
+    Clock, Generator, GeneratorError, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, Tick,
     UnixMicros,
 };
 use std::num::NonZeroU32;
@@ -179,7 +179,7 @@ const A: NodeBits = NodeBits(1 << 2);
 const B: NodeBits = NodeBits(2 << 2);
 
 /// One position at tick 2, which is behind every term below; None where nothing is reserved.
-fn try_one(generator: &Generator) -> Option<Taken> {
+fn try_one(generator: &Generator) -> Option<TakenPositions> {
     match generator.take(&layout(), &rules(), &at(2), ONE) {
         Ok(taken) => Some(taken),
         Err(GeneratorError::Unreserved) => None,
@@ -188,7 +188,7 @@ fn try_one(generator: &Generator) -> Option<Taken> {
 }
 
 /// Lets a thread take a position while this one does something, and then one itself; gives both.
-fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> Vec<Taken> {
+fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> Vec<TakenPositions> {
     let taker = {
         let generator = Arc::clone(generator);
         thread::spawn(move || try_one(&generator))
@@ -216,7 +216,7 @@ fn a_position_is_made_with_the_bits_of_its_own_term() {
     model(|| {
         let generator = Arc::new(Generator::new());
         generator.begin(A, Position(20), Position(24));
-        for Taken { positions, node_bits } in
+        for TakenPositions { positions, node_bits } in
             while_one_takes(&generator, |generator| generator.begin(B, Position(8), Position(12)))
         {
             let own = if node_bits == A { 20..24 } else { 8..12 };
@@ -259,7 +259,7 @@ fn nothing_is_handed_out_at_or_above_what_close_said() {
 }
 
 #[test]
-fn nothing_is_handed_out_at_or_above_the_mark_before_it_is_raised() {
+fn nothing_is_handed_out_at_or_above_the_high_water_mark_before_it_is_raised() {
     model(|| {
         let generator = Arc::new(Generator::new());
         generator.begin(A, Position(8), Position(9));
@@ -281,22 +281,22 @@ fn nothing_is_handed_out_at_or_above_the_mark_before_it_is_raised() {
     });
 }
 
-/// Two layouts at one place, the second in place of the first: what a session takes is of its own. Fails when the incarnation
+/// Two layouts at one place, the second in place of the first: what a session takes is of its own. Fails when the generation
 /// is not read again after the take, and when it changes after the generator has begun for the second. With one switch less
 /// than the others: a place changes hands in many steps.
 #[test]
-fn a_position_is_of_the_layout_that_has_the_place() {
+fn a_position_is_of_the_layout_that_has_the_slot() {
     model_with(2, || {
-        let place = Arc::new(Place::default());
-        place.generator.begin(A, Position(20), Position(24));
+        let slot = Arc::new(GeneratorSlot::default());
+        slot.generator.begin(A, Position(20), Position(24));
         let taker = {
-            let place = Arc::clone(&place);
-            thread::spawn(move || take_at(&place, 0))
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || take_at(&slot, 0))
         };
-        place.generator.close();
-        place.reuse();
-        place.generator.begin(A, Position(8), Position(12));
-        let mine = take_at(&place, 1);
+        slot.generator.close();
+        slot.reuse();
+        slot.generator.begin(A, Position(8), Position(12));
+        let mine = take_at(&slot, 1);
         if let Some(taken) = taker.join().unwrap() {
             assert!((20..24).contains(&taken.positions.from.0), "{taken:?} is of the second");
         }
@@ -306,9 +306,9 @@ fn a_position_is_of_the_layout_that_has_the_place() {
     });
 }
 
-fn take_at(place: &Place, incarnation: u64) -> Option<Taken> {
+fn take_at(slot: &GeneratorSlot, slot_generation: u64) -> Option<TakenPositions> {
     let layout = layout();
-    match take(&Seated::at(place, incarnation, &layout), &rules(), &at(2), ONE) {
+    match take(&LayoutGenerator::at(slot, slot_generation, &layout), &rules(), &at(2), ONE) {
         Ok(taken) => Some(taken),
         Err(GeneratorError::Unreserved) => None,
         Err(other) => panic!("{other:?}"),

@@ -13,9 +13,9 @@ use loom::thread;
 use model::model;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::Range;
-use snowflake_ids_core::sequence::request::{Answer, Request};
-use snowflake_ids_core::sequence::requested::Requested;
+use snowflake_ids_core::sequence::request_bitmap::RequestBitmap;
 use snowflake_ids_core::sequence::segment::{Miss, Period, Segment, Supply};
+use snowflake_ids_core::sequence::tickets::{Answer, Tickets};
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -30,8 +30,8 @@ fn publish(segment: &Segment, supply: &Supply) -> bool {
 }
 
 /// Takes up to `calls` times; gives the ids.
-fn drain(segment: &Segment, incarnation: u64, calls: usize) -> Vec<i64> {
-    let take = |_| segment.take(incarnation, ONE, &NOW).ok();
+fn drain(segment: &Segment, slot_generation: u64, calls: usize) -> Vec<i64> {
+    let take = |_| segment.take(slot_generation, ONE, &NOW).ok();
     (0..calls).filter_map(take).map(|taken| taken.range.first).collect()
 }
 
@@ -95,7 +95,7 @@ fn one_taker_asks_for_the_next_range() {
     });
 }
 
-/// Fails when the cursor stays after a change of hands, and when the incarnation is looked at before the
+/// Fails when the cursor stays after a change of hands, and when the generation is looked at before the
 /// cursor: a session that knows the old owner then gets an id of the new one's.
 #[test]
 fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
@@ -141,7 +141,7 @@ fn what_is_cleared_away_was_not_taken_and_never_will_be() {
 #[test]
 fn who_is_told_of_a_supply_finds_it() {
     model(|| {
-        let shared = Arc::new((Segment::default(), Request::default()));
+        let shared = Arc::new((Segment::default(), Tickets::default()));
         let ticket = shared.1.ask();
         let worker = {
             let shared = Arc::clone(&shared);
@@ -158,11 +158,11 @@ fn who_is_told_of_a_supply_finds_it() {
     });
 }
 
-/// Fails when the wish to have a tag made comes after its ticket.
+/// Fails when the demand to have a tag made comes after its ticket.
 #[test]
 fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
     model(|| {
-        let request = Arc::new(Request::default());
+        let request = Arc::new(Tickets::default());
         let other = {
             let request = Arc::clone(&request);
             thread::spawn(move || request.ask())
@@ -187,18 +187,18 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
 #[test]
 fn a_request_is_found_whenever_it_comes() {
     model(|| {
-        let shared = Arc::new(([AtomicU64::new(0)], Request::default()));
+        let shared = Arc::new(([AtomicU64::new(0)], Tickets::default()));
         let ticket = shared.1.ask();
-        Requested::new(&shared.0).note(0);
+        RequestBitmap::new(&shared.0).record(0);
         shared.1.answer(ticket, Answer::Supplied);
         let caller = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 shared.1.ask();
-                Requested::new(&shared.0).note(0);
+                RequestBitmap::new(&shared.0).record(0);
             })
         };
-        let look = || Requested::new(&shared.0).places(|_| shared.1.pending().is_some());
+        let look = || RequestBitmap::new(&shared.0).slots_with_requests(|_| shared.1.pending().is_some());
         look();
         caller.join().unwrap();
         assert_eq!(look(), [0]);

@@ -14,10 +14,10 @@ use loom::thread;
 use model::model;
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::sequence::definition::Range;
-use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, KeyMiss, Keys, Section, Supplied};
+use snowflake_ids_core::series::monotonic::{Bucket, Hash, KeyMiss, Keys, Section, SectionRef, Supplied};
 use without::fails_without;
 
-const HERE: Claim = Claim { place: 0, owner: 1 };
+const HERE: SectionRef = SectionRef { slot_index: 0, owner: 1 };
 const A: Hash = Hash(1);
 const B: Hash = Hash(2);
 
@@ -37,8 +37,8 @@ impl Memory {
         Arc::new(memory)
     }
 
-    fn take(&self, claim: Claim, key: Hash) -> Result<i64, KeyMiss> {
-        Keys::new(&self.buckets, 0).take(&self.section, claim, key, &|_| Some(&self.section))
+    fn take(&self, section_ref: SectionRef, key: Hash) -> Result<i64, KeyMiss> {
+        Keys::new(&self.buckets, 0).take(&self.section, section_ref, key, &|_| Some(&self.section))
     }
 
     fn takes(&self, key: Hash, calls: usize) -> Vec<i64> {
@@ -119,14 +119,14 @@ fn no_number_between_two_ranges_is_given() {
 }
 
 /// The section's place is given to another one, whose numbers lie above 100, and there to a key with the same label.
-fn a_place_changes_hands() {
+fn a_slot_changes_hands() {
     let memory = Memory::new(2);
     let first = memory.takes(A, 1);
     let old = spawn(&memory, |memory| memory.takes(A, 1));
     memory.section.shut();
     assert_eq!(Keys::new(&memory.buckets, 0).sweep(&[&memory.section]), 1);
     assert!(memory.section.open(2, &range(101, 2)));
-    let next = Claim { place: 0, owner: 2 };
+    let next = SectionRef { slot_index: 0, owner: 2 };
     let new: Vec<i64> = (0..2).filter_map(|_| memory.take(next, A).ok()).collect();
     let old = old.join().unwrap();
     assert!(old.iter().all(|number| *number <= 2), "of another section: {old:?}");
@@ -137,18 +137,18 @@ fn a_place_changes_hands() {
 
 #[test]
 fn who_knows_the_old_section_gets_nothing_of_the_new_one() {
-    model(a_place_changes_hands);
-    fails_without(Guard::SectionHeld, a_place_changes_hands);
+    model(a_slot_changes_hands);
+    fails_without(Guard::SectionHeld, a_slot_changes_hands);
 }
 
 /// The key is in memory nowhere when the place changes hands.
-fn a_key_comes_to_a_place_that_changes_hands() {
+fn a_key_comes_to_a_slot_that_changes_hands() {
     let memory = Memory::new(2);
     let old = spawn(&memory, |memory| memory.takes(A, 2));
     memory.section.shut();
     assert_eq!(Keys::new(&memory.buckets, 0).sweep(&[&memory.section]), 1);
     assert!(memory.section.open(2, &range(101, 2)));
-    let next = Claim { place: 0, owner: 2 };
+    let next = SectionRef { slot_index: 0, owner: 2 };
     let old = old.join().unwrap();
     assert!(old.iter().all(|number| *number <= 2), "of another section: {old:?}");
     assert_eq!(memory.take(next, A), Ok(101), "nothing of the old section is left");
@@ -156,6 +156,6 @@ fn a_key_comes_to_a_place_that_changes_hands() {
 
 #[test]
 fn no_key_of_the_old_section_comes_after_the_sweep() {
-    model(a_key_comes_to_a_place_that_changes_hands);
-    fails_without(Guard::SectionSeen, a_key_comes_to_a_place_that_changes_hands);
+    model(a_key_comes_to_a_slot_that_changes_hands);
+    fails_without(Guard::SectionSeen, a_key_comes_to_a_slot_that_changes_hands);
 }

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::report::progress::{Call, Command, Phase, ProgressPlace};
+use snowflake_ids_core::report::progress::{Call, Command, Phase, ProgressSlot};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -21,24 +21,24 @@ fn call(figure: u32) -> Call {
 
 #[test]
 fn a_call_is_seen_from_its_beginning_to_its_end() {
-    let place = ProgressPlace::default();
-    assert_eq!(place.read(), None);
-    place.begin(&call(7));
-    let seen = place.read().unwrap();
+    let slot = ProgressSlot::default();
+    assert_eq!(slot.read(), None);
+    slot.begin(&call(7));
+    let seen = slot.read().unwrap();
     assert_eq!(seen.call, call(7));
     assert_eq!((seen.phase, seen.tables, seen.tables_in_all), (Phase::Beginning, 0, None));
-    place.enter(Phase::Reading);
-    assert_eq!(place.read().unwrap().phase, Phase::Reading);
-    place.set_tables(1, 3);
-    let seen = place.read().unwrap();
+    slot.enter(Phase::Reading);
+    assert_eq!(slot.read().unwrap().phase, Phase::Reading);
+    slot.set_tables(1, 3);
+    let seen = slot.read().unwrap();
     assert_eq!((seen.tables, seen.tables_in_all), (1, Some(3)));
-    place.enter(Phase::Changing);
-    let seen = place.read().unwrap();
+    slot.enter(Phase::Changing);
+    let seen = slot.read().unwrap();
     assert_eq!((seen.tables, seen.tables_in_all), (0, None), "tables are those of a phase");
-    place.end();
-    assert_eq!(place.read(), None);
-    place.begin(&call(8));
-    assert_eq!(place.read().unwrap().phase, Phase::Beginning, "another call begins anew");
+    slot.end();
+    assert_eq!(slot.read(), None);
+    slot.begin(&call(8));
+    assert_eq!(slot.read().unwrap().phase, Phase::Beginning, "another call begins anew");
 }
 
 #[test]
@@ -55,12 +55,12 @@ fn names_are_told_apart_and_found_again() {
 #[test]
 fn readers_never_see_one_call_with_figures_of_another() {
     const CALLS: u32 = if cfg!(miri) { 100 } else { 100_000 };
-    let (place, over) = (ProgressPlace::default(), AtomicBool::new(false));
+    let (slot, over) = (ProgressSlot::default(), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if let Some(seen) = place.read() {
+                    if let Some(seen) = slot.read() {
                         assert_eq!(seen.call, call(seen.call.process));
                         assert!(seen.tables <= 1);
                     }
@@ -68,10 +68,10 @@ fn readers_never_see_one_call_with_figures_of_another() {
             });
         }
         for figure in 1..=CALLS {
-            place.begin(&call(figure));
-            place.set_tables(1, 2);
+            slot.begin(&call(figure));
+            slot.set_tables(1, 2);
             if figure % 2 == 0 {
-                place.end();
+                slot.end();
             }
         }
         over.store(true, Ordering::Relaxed);

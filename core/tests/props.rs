@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use snowflake_ids_core::{
     Block, Field, Format, Generator, Layout, Node, NodeBits, Order, Position, PositionRange, Rules,
-    SequenceStart, Taken, Tick, TickError, UnixMicros, Widths,
+    SequenceStart, TakenPositions, Tick, TickError, UnixMicros, Widths,
 };
 use std::num::NonZeroU32;
 
@@ -132,7 +132,7 @@ proptest! {
         let mut end = Position(0);
         for (clock, want) in calls {
             let at = UnixMicros(layout.epoch().0 + (clock % (span + 1)).cast_signed());
-            let Ok(Taken { positions: PositionRange { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
+            let Ok(TakenPositions { positions: PositionRange { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
             prop_assert!(from >= end, "{from:?} was issued before {end:?}");
             prop_assert!(from < to && to.0 - from.0 <= u64::from(want));
             prop_assert!(to <= layout.end_position());
@@ -148,7 +148,7 @@ proptest! {
     fn a_block_gives_each_position_once(from in 0_u64..1 << 60, count in 1_u64..1000, asks in prop::collection::vec(0_u64..50, 1..100)) {
         let block = Block::empty();
         prop_assert_eq!(block.pop(0), None);
-        block.fill(Taken { positions: PositionRange { from: Position(from), to: Position(from + count) }, node_bits: NodeBits(0) }, 0);
+        block.fill(TakenPositions { positions: PositionRange { from: Position(from), to: Position(from + count) }, node_bits: NodeBits(0) }, 0);
         let mut expected = Position(from);
         for ask in asks {
             let pop = || match ask {

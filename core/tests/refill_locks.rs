@@ -10,17 +10,17 @@ mod slot;
 
 use alone::Alone;
 use slot::Slot;
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached, Reserved, Share};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, Reserved, SavedRange, Share};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::worker::refill::{
-    CarryOvers, Database, Job, Received, RefillHost, RefillSettings, RefillWorker, SharedMemory, Tables,
-    TransactionError,
+    Database, Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory,
+    Tables, TransactionError,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -53,8 +53,8 @@ struct Locked;
 
 struct Tx<'h>(&'h Here);
 
-fn tag(place: usize) -> Tag {
-    let name = if place == LOCKED { FREE.to_owned() } else { place.to_string() };
+fn tag(slot_index: usize) -> Tag {
+    let name = if slot_index == LOCKED { FREE.to_owned() } else { slot_index.to_string() };
     Tag::new(name.as_bytes()).unwrap()
 }
 
@@ -87,7 +87,7 @@ impl TagRows for Tx<'_> {
             may_lag: false,
             format: String::new(),
             version: 1,
-            life: 1,
+            tag_generation: 1,
         }))
     }
 
@@ -128,7 +128,7 @@ impl Tables for Tx<'_> {
         Ok(false)
     }
 
-    fn sites(&mut self) -> Result<Vec<Site>, Locked> {
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
         panic!("there are no registries");
     }
 
@@ -136,7 +136,7 @@ impl Tables for Tx<'_> {
         panic!("there are no registries");
     }
 
-    fn note_seen(&mut self, _: &wire::RegistryName) -> Result<(), Locked> {
+    fn record_seen(&mut self, _: &wire::RegistryName) -> Result<(), Locked> {
         panic!("there are no registries");
     }
 
@@ -196,11 +196,11 @@ impl SharedMemory for Process<'_> {
         work()
     }
 
-    fn floor(&self, _: u32, _: &Tag) -> Option<Floor> {
+    fn high_water_mark(&self, _: u32, _: &Tag) -> Option<HighWaterMark> {
         None
     }
 
-    fn clear_floor(&self, _: u32, _: &Tag, _: Option<Reached>) {}
+    fn clear_high_water_mark(&self, _: u32, _: &Tag, _: Option<Reached>) {}
 }
 
 impl<'h> RefillHost for Process<'h> {
@@ -219,9 +219,9 @@ impl<'h> RefillHost for Process<'h> {
         }
     }
 
-    fn jobs(&self) -> Vec<Job<'_, Slot>> {
+    fn tasks(&self) -> Vec<RefillTask<'_, Slot>> {
         let slots = self.host.slots.iter().enumerate();
-        slots.filter_map(|(place, slot)| Job::new(slot, tag(place), 1)).collect()
+        slots.filter_map(|(slot_index, slot)| RefillTask::new(slot, tag(slot_index), 1)).collect()
     }
 
     fn has_registry_to_probe(&self) -> bool {
@@ -248,7 +248,7 @@ impl<'h> RefillHost for Process<'h> {
         false
     }
 
-    fn note_served(&self) {}
+    fn record_served(&self) {}
 
     fn rest(&self, _: Duration) -> bool {
         panic!("there is always something to do");
@@ -267,10 +267,10 @@ impl<'h> RefillHost for Process<'h> {
     }
 }
 
-struct NothingLeftOver;
+struct NoSavedRanges;
 
-impl CarryOvers for NothingLeftOver {
-    fn of(&self, _: u32, _: &Tag) -> Option<CarryOver> {
+impl SavedRangeSource for NoSavedRanges {
+    fn of(&self, _: u32, _: &Tag) -> Option<SavedRange> {
         None
     }
 
@@ -282,8 +282,8 @@ impl CarryOvers for NothingLeftOver {
 impl Host {
     fn new() -> Self {
         let slots: Vec<Slot> = (0..=LOCKED).map(|_| Slot::default()).collect();
-        for (slot, incarnation) in slots.iter().zip(1..) {
-            slot.segment.hand_over(incarnation);
+        for (slot, slot_generation) in slots.iter().zip(1..) {
+            slot.segment.hand_over(slot_generation);
         }
         let host = Self { slots, rounds: Cell::new(0), here: Here::default() };
         host.ask();
@@ -301,7 +301,7 @@ impl Host {
     fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
         self.rounds.set(rounds);
         let process = Process { host: self, database: Connected(&self.here), check };
-        RefillWorker::new(&process, Alone, NothingLeftOver).run();
+        RefillWorker::new(&process, Alone, NoSavedRanges).run();
     }
 }
 
@@ -311,7 +311,7 @@ fn one_of_the_rows_is_waited_for_in_a_round_and_the_others_hold_up_nothing() {
     // They are found locked first.
     host.run(1, &|host| assert_eq!(host.here.waited.borrow().len(), 0));
     host.run(LOCKED, &|host| {
-        assert!(host.slots[LOCKED].segment.shelves().left() > 0, "the tag whose row is free has ids");
+        assert!(host.slots[LOCKED].segment.buffer_states().left() > 0, "the tag whose row is free has ids");
         let waits = host.here.waited.borrow();
         assert_eq!(waits.len(), 1, "one wait in a round");
         waited.borrow_mut().extend(waits.iter().map(|tag| tag.as_bytes().to_vec()));

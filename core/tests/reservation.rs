@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::{Definition, Exhausted, Range};
 use snowflake_ids_core::sequence::reservation::{
-    CarryOver, Floor, Outcome, Reserved, Share, TagRow, Unfit, Wish, may_lag,
+    Demand, HighWaterMark, Outcome, Reserved, SavedRange, Share, TagRow, Unfit, may_lag,
 };
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::step::Pace;
@@ -26,22 +26,22 @@ const NEXT: i64 = -90;
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(1_728_086_400_000_000) };
 
 fn row(definition: Definition) -> TagRow {
-    TagRow { definition, period: Period::FOREVER, format: "{id}".into(), version: 7, life: 3 }
+    TagRow { definition, period: Period::FOREVER, format: "{id}".into(), version: 7, tag_generation: 3 }
 }
 
 fn of_today(definition: Definition) -> TagRow {
     TagRow { period: TODAY, ..row(definition) }
 }
 
-fn wish() -> Wish {
-    Wish {
-        carry_over: None,
+fn demand() -> Demand {
+    Demand {
+        saved_range: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
-        hungry: false,
+        waited_lately: false,
         prefetch: 50,
-        floor: None,
+        high_water_mark: None,
         received: None,
         share: None,
         most: None,
@@ -49,8 +49,8 @@ fn wish() -> Wish {
     }
 }
 
-fn reserved(row: &TagRow, wish: &Wish) -> Reserved {
-    match row.reserve(wish, NEXT) {
+fn reserved(row: &TagRow, demand: &Demand) -> Reserved {
+    match row.reserve(demand, NEXT) {
         Outcome::Reserved(reserved) => reserved,
         other => panic!("{other:?}"),
     }
@@ -61,13 +61,13 @@ fn range(first: i64, count: u32) -> Range {
 }
 
 /// The last hundred ids of the row, as they were left over.
-fn carry_over() -> CarryOver {
-    CarryOver { version: 7, day: None, range: range(401, 100) }
+fn saved_range() -> SavedRange {
+    SavedRange { version: 7, day: None, range: range(401, 100) }
 }
 
 #[test]
 fn the_ids_after_the_rows_highest_are_reserved() {
-    let reserved = reserved(&row(DEFINITION), &wish());
+    let reserved = reserved(&row(DEFINITION), &demand());
     assert_eq!(reserved.supply.range, range(501, 100));
     assert_eq!(reserved.supply.period, Period::FOREVER);
     assert_eq!(reserved.supply.prefetch_at, 50);
@@ -79,36 +79,42 @@ fn the_ids_after_the_rows_highest_are_reserved() {
 
 #[test]
 fn their_number_follows_from_the_pace() {
-    let pace = Pace { step: 100, depth: 1 };
-    let quick = Wish { pace, lasted: Some(Duration::from_secs(1)), ..wish() };
-    assert_eq!(reserved(&row(DEFINITION), &quick).pace, Pace { step: 200, depth: 1 });
+    let pace = Pace { step: 100, multiplier: 1 };
+    let quick = Demand { pace, lasted: Some(Duration::from_secs(1)), ..demand() };
+    assert_eq!(reserved(&row(DEFINITION), &quick).pace, Pace { step: 200, multiplier: 1 });
     assert_eq!(reserved(&row(DEFINITION), &quick).supply.range, range(501, 200));
-    let hungry = reserved(&row(DEFINITION), &Wish { hungry: true, ..quick });
-    assert_eq!((hungry.supply.range, hungry.supply.prefetch_at), (range(501, 400), 0));
+    let waited_lately = reserved(&row(DEFINITION), &Demand { waited_lately: true, ..quick });
+    assert_eq!((waited_lately.supply.range, waited_lately.supply.prefetch_at), (range(501, 400), 0));
 }
 
 #[test]
 fn a_wish_may_say_how_many_at_most() {
-    let most = |most| reserved(&row(DEFINITION), &Wish { most: Some(most), ..wish() }).supply.range;
+    let most = |most| reserved(&row(DEFINITION), &Demand { most: Some(most), ..demand() }).supply.range;
     assert_eq!([0, 1, 7, 100, u32::MAX].map(most), [1, 1, 7, 100, 100].map(|count| range(501, count)));
 }
 
 #[test]
-fn ids_begin_above_the_floor_of_the_same_period() {
-    let floor =
-        |floor| reserved(&of_today(DEFINITION), &Wish { floor: Some(floor), ..wish() }).supply.range.first;
-    assert_eq!(floor((20_000, 507)), 508);
-    assert_eq!(floor((20_000, 499)), 501, "the row is further");
-    assert_eq!(floor((19_999, 507)), 501, "that was yesterday");
+fn ids_begin_above_the_high_water_mark_of_the_same_period() {
+    let high_water_mark = |high_water_mark| {
+        reserved(&of_today(DEFINITION), &Demand { high_water_mark: Some(high_water_mark), ..demand() })
+            .supply
+            .range
+            .first
+    };
+    assert_eq!(high_water_mark((20_000, 507)), 508);
+    assert_eq!(high_water_mark((20_000, 499)), 501, "the row is further");
+    assert_eq!(high_water_mark((19_999, 507)), 501, "that was yesterday");
 }
 
-/// One that was noted before the tag was dropped and created again, or forced back, is of another life.
+/// One that was noted before the tag was dropped and created again, or forced back, is of another generation.
 #[test]
-fn a_floor_counts_in_one_life_of_the_tag() {
-    let noted = |life| row(DEFINITION).floor(Some(Floor { life, day: 0, id: 900 }));
-    assert_eq!(noted(3), Some((0, 900)));
-    assert_eq!(noted(4), None);
-    assert_eq!(row(DEFINITION).floor(None), None);
+fn a_high_water_mark_counts_in_one_generation_of_the_tag() {
+    let recorded = |tag_generation| {
+        row(DEFINITION).high_water_mark(Some(HighWaterMark { tag_generation, day: 0, id: 900 }))
+    };
+    assert_eq!(recorded(3), Some((0, 900)));
+    assert_eq!(recorded(4), None);
+    assert_eq!(row(DEFINITION).high_water_mark(None), None);
 }
 
 #[test]
@@ -127,10 +133,10 @@ fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
 #[test]
 fn a_row_without_ids_says_so() {
     let used_up = Definition { max_value: 500, ..DEFINITION };
-    assert_eq!(row(used_up).reserve(&wish(), NEXT), Outcome::Exhausted(Exhausted { max_value: 500 }));
-    let by_the_floor = Wish { floor: Some((0, 600)), ..wish() };
+    assert_eq!(row(used_up).reserve(&demand(), NEXT), Outcome::Exhausted(Exhausted { max_value: 500 }));
+    let by_the_high_water_mark = Demand { high_water_mark: Some((0, 600)), ..demand() };
     assert_eq!(
-        row(Definition { max_value: 600, ..DEFINITION }).reserve(&by_the_floor, NEXT),
+        row(Definition { max_value: 600, ..DEFINITION }).reserve(&by_the_high_water_mark, NEXT),
         Outcome::Exhausted(Exhausted { max_value: 600 })
     );
 }
@@ -141,7 +147,7 @@ fn set_back(received: i64, max_id: i64, later: bool) -> Outcome {
 
 #[test]
 fn a_row_that_was_set_back_is_refused() {
-    let received = |id| Wish { received: Some((0, id)), ..wish() };
+    let received = |id| Demand { received: Some((0, id)), ..demand() };
     assert_eq!(row(DEFINITION).reserve(&received(501), NEXT), set_back(501, 500, false));
     assert_eq!(reserved(&row(DEFINITION), &received(500)).supply.range.first, 501);
     let anew = row(Definition { max_id: 0, ..DEFINITION });
@@ -155,8 +161,8 @@ fn a_row_that_was_set_back_is_refused() {
 /// Others would be given again what was received.
 #[test]
 fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
-    assert_eq!(wish().unfit_to_create(), None);
-    let received = Wish { received: Some((0, 501)), ..wish() };
+    assert_eq!(demand().unfit_to_create(), None);
+    let received = Demand { received: Some((0, 501)), ..demand() };
     assert_eq!(received.unfit_to_create(), Some(Unfit::Dropped { received: 501 }));
     let hint = Unfit::Dropped { received: 501 }.hint("it's");
     assert!(hint.contains("segment_create('it''s'"), "{hint}");
@@ -166,7 +172,7 @@ fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
 #[test]
 fn a_new_day_is_not_behind_what_was_received_the_day_before() {
     let received =
-        |day, id| of_today(DEFINITION).reserve(&Wish { received: Some((day, id)), ..wish() }, NEXT);
+        |day, id| of_today(DEFINITION).reserve(&Demand { received: Some((day, id)), ..demand() }, NEXT);
     assert!(matches!(received(19_999, 9_000), Outcome::Reserved(_)));
     assert_eq!(received(20_000, 9_000), set_back(9_000, 500, false));
     assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
@@ -175,7 +181,7 @@ fn a_new_day_is_not_behind_what_was_received_the_day_before() {
 /// Numbers that were received would come again: those of a day and those without one are the same to a column.
 #[test]
 fn a_tag_that_becomes_dated_or_undated_is_refused() {
-    let received = |day, id| Wish { received: Some((day, id)), ..wish() };
+    let received = |day, id| Demand { received: Some((day, id)), ..demand() };
     for id in [0, 500, 9_000] {
         assert_eq!(
             row(DEFINITION).reserve(&received(20_000, id), NEXT),
@@ -199,7 +205,7 @@ const NOW: UnixMicros = UnixMicros(20_000 * DAY + DAY / 2);
 fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
     let at =
         |days: i64| Some(UnixMicros::of_day(20_000).plus(Duration::from_hours(24 * days.cast_unsigned())));
-    let asked = |row: TagRow, clock| row.reserve(&Wish { clock, ..wish() }, NEXT);
+    let asked = |row: TagRow, clock| row.reserve(&Demand { clock, ..demand() }, NEXT);
     let early = Some(UnixMicros(UnixMicros::of_day(20_000).0 - 2 * DAY));
     for (clock, is_far) in [(early, true), (at(0), false), (at(1), false), (at(5_000), true), (None, false)] {
         let unfit =
@@ -216,8 +222,8 @@ fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
 fn an_answer_that_changes_datedness_is_not_believed() {
     let check = |row: TagRow, received| {
         let format = if row.period == Period::FOREVER { "{n}" } else { "{YYYY}{MM}{DD}-{n}" };
-        let reserved = reserved(&TagRow { format: format.into(), ..row }, &wish());
-        reserved.check(&Wish { received, ..wish() }, NOW, NOW)
+        let reserved = reserved(&TagRow { format: format.into(), ..row }, &demand());
+        reserved.check(&Demand { received, ..demand() }, NOW, NOW)
     };
     assert_eq!(check(row(DEFINITION), None), Ok(()));
     assert_eq!(check(row(DEFINITION), Some((0, 500))), Ok(()));
@@ -238,7 +244,7 @@ fn an_answer_of_another_day_than_about_now_is_not_believed() {
             TagRow { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(DEFINITION) };
         let now = UnixMicros(now * DAY + DAY / 2);
         // The registry's own clock is as it likes.
-        reserved(&dated, &wish()).check(&wish(), UnixMicros(0), now).is_ok()
+        reserved(&dated, &demand()).check(&demand(), UnixMicros(0), now).is_ok()
     };
     assert!(check(20_000, 1, 20_000));
     assert!(check(20_000, 1, 19_999) && check(20_000, 1, 20_001), "clocks differ");
@@ -251,8 +257,8 @@ fn an_answer_of_another_day_than_about_now_is_not_believed() {
 #[test]
 fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
     let check = |format: &str| {
-        reserved(&TagRow { format: format.into(), ..row(DEFINITION) }, &wish())
-            .check(&wish(), NOW, NOW)
+        reserved(&TagRow { format: format.into(), ..row(DEFINITION) }, &demand())
+            .check(&demand(), NOW, NOW)
             .is_ok()
     };
     assert!(check("{n}") && check("INV-{n:6}") && check("gr\u{fc}n {n}"));
@@ -265,11 +271,13 @@ fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
 
 /// A server that lies can't use up the numbers of all by saying that it has handed them out.
 #[test]
-fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
-    let admit = |row: &TagRow, floor, here| row.admit(Wish { floor, ..wish() }, here).map(|wish| wish.floor);
+fn a_high_water_mark_of_another_server_is_within_two_segments_of_the_row() {
+    let admit = |row: &TagRow, high_water_mark, here| {
+        row.admit(Demand { high_water_mark, ..demand() }, here).map(|demand| demand.high_water_mark)
+    };
     let row = row(DEFINITION);
     assert_eq!(admit(&row, Some((0, 2_500)), None), Ok(Some((0, 2_500))));
-    let too_far = |floor| Err(Unfit::Floor { floor, max_id: 500 });
+    let too_far = |high_water_mark| Err(Unfit::HighWaterMark { high_water_mark, max_id: 500 });
     assert_eq!(admit(&row, Some((0, 2_501)), None), too_far(2_501));
     assert_eq!(admit(&row, Some((0, i64::MAX)), None), too_far(i64::MAX));
     // What is known here counts however far it is, and whatever others say.
@@ -284,65 +292,72 @@ fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
     let begins_later = TagRow { definition: Definition { start: 1_000_000, ..DEFINITION }, ..row };
     assert_eq!(admit(&begins_later, Some((0, 1_001_999)), None), Ok(Some((0, 1_001_999))));
     assert!(admit(&begins_later, Some((0, 1_002_000)), None).is_err());
-    let hint = Unfit::Floor { floor: 9_000, max_id: 500 }.hint("t");
+    let hint = Unfit::HighWaterMark { high_water_mark: 9_000, max_id: 500 }.hint("t");
     assert!(hint.contains("snowflake_ids.segment_raise('t', 9000)"), "{hint}");
 }
 
 #[test]
 fn what_was_left_over_comes_first() {
-    let taken_up = reserved(&row(DEFINITION), &Wish { carry_over: Some(carry_over()), ..wish() });
+    let taken_up = reserved(&row(DEFINITION), &Demand { saved_range: Some(saved_range()), ..demand() });
     assert_eq!(taken_up.supply.range, range(401, 100));
     assert_eq!(taken_up.version, NEXT, "so that they are taken up once");
     assert_eq!(taken_up.reached(), (0, 500));
     let again = TagRow { version: taken_up.version, ..row(DEFINITION) };
-    let fresh = reserved(&again, &Wish { carry_over: Some(carry_over()), ..wish() });
+    let fresh = reserved(&again, &Demand { saved_range: Some(saved_range()), ..demand() });
     assert_eq!(fresh.supply.range, range(501, 100));
 }
 
 #[test]
 fn what_was_left_over_is_given_up_when_the_row_has_changed() {
-    let carry_overs = [
-        CarryOver { version: 6, ..carry_over() },
-        CarryOver { day: Some(20_000), ..carry_over() },
-        CarryOver { range: range(402, 100), ..carry_over() },
-        CarryOver { range: range(400, 100), ..carry_over() },
-        CarryOver { range: range(500, 0), ..carry_over() },
-        CarryOver { range: Range { first: 302, count: 100, increment: 2 }, ..carry_over() },
+    let saved_ranges = [
+        SavedRange { version: 6, ..saved_range() },
+        SavedRange { day: Some(20_000), ..saved_range() },
+        SavedRange { range: range(402, 100), ..saved_range() },
+        SavedRange { range: range(400, 100), ..saved_range() },
+        SavedRange { range: range(500, 0), ..saved_range() },
+        SavedRange { range: Range { first: 302, count: 100, increment: 2 }, ..saved_range() },
     ];
-    for carry_over in carry_overs {
-        let fresh = reserved(&row(DEFINITION), &Wish { carry_over: Some(carry_over.clone()), ..wish() });
-        assert_eq!(fresh.supply.range, range(501, 100), "{carry_over:?}");
+    for saved_range in saved_ranges {
+        let fresh =
+            reserved(&row(DEFINITION), &Demand { saved_range: Some(saved_range.clone()), ..demand() });
+        assert_eq!(fresh.supply.range, range(501, 100), "{saved_range:?}");
     }
     let other_remainder = Definition { increment: 2, remainder: 1, max_id: 500, ..DEFINITION };
     let even = Range { first: 402, count: 50, increment: 2 };
-    let carry_over = CarryOver { range: even, ..carry_over() };
-    let fresh = reserved(&row(other_remainder), &Wish { carry_over: Some(carry_over), ..wish() });
+    let saved_range = SavedRange { range: even, ..saved_range() };
+    let fresh = reserved(&row(other_remainder), &Demand { saved_range: Some(saved_range), ..demand() });
     assert_eq!(fresh.supply.range.first, 501);
 }
 
 /// Ids that a rolled back transaction handed out may be among those that were left over.
 #[test]
-fn what_was_left_over_is_given_up_where_the_floor_is_not_below_it() {
-    let floor = |id| Wish { carry_over: Some(carry_over()), floor: Some((0, id)), ..wish() };
-    assert_eq!(reserved(&row(DEFINITION), &floor(400)).supply.range.first, 401);
-    assert_eq!(reserved(&row(DEFINITION), &floor(401)).supply.range.first, 501, "it may be one of those");
-    assert_eq!(reserved(&row(DEFINITION), &floor(501)).supply.range.first, 502);
-    let of_yesterday = Wish { carry_over: Some(carry_over()), floor: Some((19_999, 450)), ..wish() };
+fn what_was_left_over_is_given_up_where_the_high_water_mark_is_not_below_it() {
+    let high_water_mark =
+        |id| Demand { saved_range: Some(saved_range()), high_water_mark: Some((0, id)), ..demand() };
+    assert_eq!(reserved(&row(DEFINITION), &high_water_mark(400)).supply.range.first, 401);
+    assert_eq!(
+        reserved(&row(DEFINITION), &high_water_mark(401)).supply.range.first,
+        501,
+        "it may be one of those"
+    );
+    assert_eq!(reserved(&row(DEFINITION), &high_water_mark(501)).supply.range.first, 502);
+    let of_yesterday =
+        Demand { saved_range: Some(saved_range()), high_water_mark: Some((19_999, 450)), ..demand() };
     assert_eq!(reserved(&row(DEFINITION), &of_yesterday).supply.range.first, 401);
     let behind = row(Definition { max_id: 400, ..DEFINITION });
-    assert_eq!(reserved(&behind, &floor(500)).supply.range.first, 501);
+    assert_eq!(reserved(&behind, &high_water_mark(500)).supply.range.first, 501);
 }
 
 #[test]
 fn what_was_left_over_of_a_day_is_of_that_day() {
-    let carry_over = CarryOver { day: Some(20_000), ..carry_over() };
-    let first = |row: &TagRow, carry_over: &CarryOver| {
-        reserved(row, &Wish { carry_over: Some(carry_over.clone()), ..wish() }).supply.range.first
+    let saved_range = SavedRange { day: Some(20_000), ..saved_range() };
+    let first = |row: &TagRow, saved_range: &SavedRange| {
+        reserved(row, &Demand { saved_range: Some(saved_range.clone()), ..demand() }).supply.range.first
     };
-    assert_eq!(first(&of_today(DEFINITION), &carry_over), 401);
+    assert_eq!(first(&of_today(DEFINITION), &saved_range), 401);
     let tomorrow = Period { day: 20_001, ..TODAY };
-    assert_eq!(first(&TagRow { period: tomorrow, ..row(DEFINITION) }, &carry_over), 501);
-    assert_eq!(first(&row(DEFINITION), &carry_over), 501, "the tag is not dated any more");
+    assert_eq!(first(&TagRow { period: tomorrow, ..row(DEFINITION) }, &saved_range), 501);
+    assert_eq!(first(&row(DEFINITION), &saved_range), 501, "the tag is not dated any more");
 }
 
 #[test]
@@ -350,7 +365,7 @@ fn a_row_of_another_share_is_refused() {
     let share = Share { index: 1, of: 2 };
     let with = |increment, remainder| {
         row(Definition { increment, remainder, ..DEFINITION })
-            .reserve(&Wish { share: Some(share), ..wish() }, NEXT)
+            .reserve(&Demand { share: Some(share), ..demand() }, NEXT)
     };
     for (increment, remainder) in [(1, 0), (3, 1), (2, 0), (4, 2)] {
         assert_eq!(
@@ -392,7 +407,7 @@ prop_compose! {
 prop_compose! {
     fn rows()(definition in definition(), day in 0_i32..3, version in 0_i64..3) -> TagRow {
         let period = if day == 0 { Period::FOREVER } else { Period { day, until: UnixMicros(1) } };
-        TagRow { definition, period, format: String::new(), version, life: 0 }
+        TagRow { definition, period, format: String::new(), version, tag_generation: 0 }
     }
 }
 
@@ -401,25 +416,25 @@ fn reached() -> impl Strategy<Value = Option<(i32, i64)>> {
 }
 
 prop_compose! {
-    fn paces()(step in 0_u32..50, depth in 0_u32..9) -> Pace {
-        Pace { step, depth }
+    fn paces()(step in 0_u32..50, multiplier in 0_u32..9) -> Pace {
+        Pace { step, multiplier }
     }
 }
 
 prop_compose! {
-    fn wishes()(
+    fn demands()(
         pace in paces(),
         lasted in prop::option::of(0_u64..40),
-        hungry: bool,
+        waited_lately: bool,
         prefetch in 0_u8..=100,
-        floor in reached(),
+        high_water_mark in reached(),
         received in reached(),
         share in prop::option::of((0_u32..3, 2_u32..4)),
         most in prop::option::of(any::<u32>()),
-    ) -> Wish {
+    ) -> Demand {
         let share = share.map(|(index, of)| Share { index: index % of, of });
         let lasted = lasted.map(Duration::from_secs);
-        Wish { pace, lasted, hungry, prefetch, floor, received, share, most, target: Duration::from_secs(10), carry_over: None, clock: None }
+        Demand { pace, lasted, waited_lately, prefetch, high_water_mark, received, share, most, target: Duration::from_secs(10), saved_range: None, clock: None }
     }
 }
 
@@ -430,12 +445,12 @@ fn ids(range: Range) -> impl Iterator<Item = i64> {
 proptest! {
     /// What is reserved is above all that is known to be handed out, within the bounds, and on the row's terms.
     #[test]
-    fn what_is_reserved_was_never_reserved_before(row in rows(), wish in wishes()) {
-        let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) else { return Ok(()) };
+    fn what_is_reserved_was_never_reserved_before(row in rows(), demand in demands()) {
+        let Outcome::Reserved(reserved) = row.reserve(&demand, NEXT) else { return Ok(()) };
         let Reserved { supply, left, version, .. } = reserved;
         let definition = row.definition;
         prop_assert!(supply.range.first > definition.max_id);
-        for (day, id) in [wish.floor, wish.received].into_iter().flatten() {
+        for (day, id) in [demand.high_water_mark, demand.received].into_iter().flatten() {
             prop_assert!(day != row.period.day || supply.range.first > id, "{id} is handed out");
         }
         prop_assert!(supply.range.count >= 1 && i64::from(supply.range.count) <= definition.max_step);
@@ -443,23 +458,23 @@ proptest! {
         prop_assert!(ids(supply.range).all(|id| id % definition.increment == definition.remainder && id <= definition.max_value));
         prop_assert_eq!(left, definition.left_after(supply.range.last()));
         prop_assert_eq!((supply.period, version), (row.period, NEXT));
-        if let Some(share) = wish.share {
+        if let Some(share) = demand.share {
             prop_assert!(ids(supply.range).all(|id| id % i64::from(share.of) == i64::from(share.index)));
         }
     }
 
     /// A row is used exactly if it is of the share and not behind what was received.
     #[test]
-    fn a_row_is_unfit_for_a_reason(row in rows(), wish in wishes()) {
+    fn a_row_is_unfit_for_a_reason(row in rows(), demand in demands()) {
         let Definition { max_id, increment, remainder, .. } = row.definition;
-        let foreign = wish.share.is_some_and(|share| !share.holds(increment, remainder));
-        let behind = wish.received.is_some_and(|(day, id)| match (day, row.period.dated()) {
+        let foreign = demand.share.is_some_and(|share| !share.holds(increment, remainder));
+        let behind = demand.received.is_some_and(|(day, id)| match (day, row.period.dated()) {
             (0, None) => id > max_id,
             (received, Some(day)) => (received, id) > (day, max_id),
             (_, None) => false,
         });
-        let redated = wish.received.is_some_and(|(day, _)| (day == 0) != (row.period.dated().is_none()));
-        match row.reserve(&wish, NEXT) {
+        let redated = demand.received.is_some_and(|(day, _)| (day == 0) != (row.period.dated().is_none()));
+        match row.reserve(&demand, NEXT) {
             Outcome::Unfit(Unfit::Share { .. }) => prop_assert!(foreign),
             Outcome::Unfit(Unfit::Redated { .. }) => prop_assert!(redated && !foreign),
             Outcome::Unfit(Unfit::SetBack { .. }) => prop_assert!(behind && !foreign && !redated),
@@ -469,13 +484,13 @@ proptest! {
 
     /// What was left over is taken up as it is, or not at all.
     #[test]
-    fn what_was_left_over_comes_whole_or_never(row in rows(), wish in wishes(), version in 0_i64..3, count in 0_u32..20) {
+    fn what_was_left_over_comes_whole_or_never(row in rows(), demand in demands(), version in 0_i64..3, count in 0_u32..20) {
         let Definition { max_id, increment, .. } = row.definition;
         let first = max_id - increment * (i64::from(count) - 1);
         let range = Range { first, count, increment };
-        let carry_over = CarryOver { version, day: row.period.dated(), range };
-        let with = Wish { carry_over: Some(carry_over), ..wish.clone() };
-        match (row.reserve(&with, NEXT), row.reserve(&wish, NEXT)) {
+        let saved_range = SavedRange { version, day: row.period.dated(), range };
+        let with = Demand { saved_range: Some(saved_range), ..demand.clone() };
+        match (row.reserve(&with, NEXT), row.reserve(&demand, NEXT)) {
             (Outcome::Reserved(with), _) if with.supply.range.first <= max_id => {
                 prop_assert_eq!(with.supply.range, range);
                 prop_assert_eq!(version, row.version);
@@ -487,10 +502,10 @@ proptest! {
 
     /// Reservations one after the other, by any server: no id twice.
     #[test]
-    fn one_after_the_other_no_id_comes_twice(mut row in rows(), wishes in prop::collection::vec(wishes(), 1..8)) {
+    fn one_after_the_other_no_id_comes_twice(mut row in rows(), demands in prop::collection::vec(demands(), 1..8)) {
         let mut last = row.definition.max_id;
-        for wish in wishes {
-            if let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) {
+        for demand in demands {
+            if let Outcome::Reserved(reserved) = row.reserve(&demand, NEXT) {
                 prop_assert!(reserved.supply.range.first > last);
                 last = reserved.supply.range.last();
                 row.definition.max_id = last;
@@ -523,7 +538,7 @@ proptest! {
         prop_assert_eq!(Share { index, of }.holds(increment, remainder), mine);
     }
 
-    /// Whatever a row and a wish hold, nothing overflows, and what is reserved is within the bounds.
+    /// Whatever a row and a demand hold, nothing overflows, and what is reserved is within the bounds.
     #[test]
     fn any_row_and_any_wish_are_safe(
         numbers in any::<[i64; 8]>(),
@@ -537,26 +552,26 @@ proptest! {
         let [max_id, start, step, max_step, increment, remainder, max_value, version] = numbers;
         let definition = Definition { max_id, start, step, max_step, increment, remainder, max_value };
         let period = Period { day: days[0], until: UnixMicros(until) };
-        let row = TagRow { definition, period, format: String::new(), version, life: 0 };
-        let wish = Wish {
-            pace: Pace { step: pace.0, depth: pace.1 },
+        let row = TagRow { definition, period, format: String::new(), version, tag_generation: 0 };
+        let demand = Demand {
+            pace: Pace { step: pace.0, multiplier: pace.1 },
             lasted: Some(Duration::MAX),
-            floor: Some((days[1], reached[0])),
+            high_water_mark: Some((days[1], reached[0])),
             received: Some((days[2], reached[1])),
             share: Some(Share { index: share.0, of: share.1 }),
-            carry_over: Some(CarryOver {
+            saved_range: Some(SavedRange {
                 version: left.0,
                 day: Some(days[3]),
                 range: Range { first: left.1, count: left.2, increment: left.3 },
             }),
-            ..wish()
+            ..demand()
         };
-        for wish in [wish.clone(), Wish { share: None, received: None, ..wish }] {
-            if let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) {
+        for demand in [demand.clone(), Demand { share: None, received: None, ..demand }] {
+            if let Outcome::Reserved(reserved) = row.reserve(&demand, NEXT) {
                 let Range { first, count, .. } = reserved.supply.range;
                 prop_assert!(count >= 1 && first > max_id && first >= start && reserved.supply.range.last() <= max_value);
             }
-            prop_assert!(row.one_after(wish.floor).is_err() || max_value > max_id);
+            prop_assert!(row.one_after(demand.high_water_mark).is_err() || max_value > max_id);
         }
     }
 }

@@ -8,10 +8,10 @@ use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
-use snowflake_ids_core::server::issuer::Shared;
+use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{
-    Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, Taken, UnixMicros,
+    Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, UnixMicros,
 };
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -55,7 +55,7 @@ fn entry() -> Entry {
     }
 }
 
-fn wish() -> LeaseRequest {
+fn request() -> LeaseRequest {
     LeaseRequest {
         entry: entry(),
         policy: Policy::Reuse,
@@ -102,10 +102,10 @@ impl WorkerRows for Rows {
     fn give_back(&mut self, _: u32, _: &LeaseRow) -> Result<(), ()> {
         Ok(())
     }
-    fn wary_until(&mut self) -> Result<Option<UnixMicros>, ()> {
+    fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, ()> {
         Ok(None)
     }
-    fn note_wary(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
+    fn record_former_leases(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
         Ok(())
     }
     fn random(&mut self) -> u32 {
@@ -124,7 +124,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
     needs(Guard::CompareAndSwap, || {
         let now = LeaseRow { token: Some(55), expiry: NOW.plus(Duration::from_micros(MINUTE)), ..row(0) };
         let mut rows = Rows { seen: row(0), now, written: None };
-        let only_one = LeaseRequest { capacity: 1, ..wish() };
+        let only_one = LeaseRequest { capacity: 1, ..request() };
         let leased = worker_ids::lease(&mut rows, &only_one, NOW).unwrap();
         matches!(leased, Leased::None(_)) && rows.written.is_none()
     });
@@ -159,10 +159,10 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         fn give_back(&mut self, _: u32, _: &LeaseRow) -> Result<(), ()> {
             Err(())
         }
-        fn wary_until(&mut self) -> Result<Option<UnixMicros>, ()> {
+        fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, ()> {
             Ok(None)
         }
-        fn note_wary(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
+        fn record_former_leases(&mut self, _: u32, _: u32, _: UnixMicros) -> Result<(), ()> {
             Ok(())
         }
         fn random(&mut self) -> u32 {
@@ -177,11 +177,11 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     }
     needs(Guard::OwnWorkerTaken, || {
         let mut rows = Empty(None);
-        let wish = LeaseRequest { taken: vec![0, 1], ..wish() };
-        worker_ids::lease(&mut rows, &wish, NOW).unwrap();
+        let request = LeaseRequest { taken: vec![0, 1], ..request() };
+        worker_ids::lease(&mut rows, &request, NOW).unwrap();
         rows.0.is_some_and(|row| row.worker == 2)
     });
-    let none = LeaseRequest { capacity: 2, taken: vec![0, 1], ..wish() };
+    let none = LeaseRequest { capacity: 2, taken: vec![0, 1], ..request() };
     let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, NOW).unwrap() else {
         panic!("both are taken");
     };
@@ -211,7 +211,8 @@ fn many(count: u32) -> NonZeroU32 {
 
 /// The ids that a generator gives next.
 fn take(generator: &Generator, clock: &impl Clock, count: u32) -> impl Iterator<Item = i64> {
-    let Taken { positions, node_bits } = generator.take(&layout(), &RULES, clock, many(count)).unwrap();
+    let TakenPositions { positions, node_bits } =
+        generator.take(&layout(), &RULES, clock, many(count)).unwrap();
     (positions.from.0..positions.to.0)
         .map(move |position| layout().id(Position(position), node_bits).cast_signed())
 }
@@ -233,15 +234,15 @@ fn an_id_is_made_with_the_bits_that_were_read_with_its_position() {
     });
 }
 
-fn refill(session: &Session, shared: &Shared, clock: &impl Clock) -> Issued {
-    let taken = |source: &Shared| session::take(source, &RULES, clock, many(100));
+fn refill(session: &Session, shared: &IssuerMemory, clock: &impl Clock) -> Issued {
+    let taken = |source: &IssuerMemory| session::take(source, &RULES, clock, many(100));
     session.refill(shared, clock, &RULES, taken, |_| {}).unwrap()
 }
 
 #[test]
 fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
     needs(Guard::BlockKeepsBits, || {
-        let shared = Shared::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None);
+        let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None);
         let session = Session::new();
         shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
         let mut held = vec![refill(&session, &shared, &NOW)];

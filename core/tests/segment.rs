@@ -42,11 +42,11 @@ fn want(ids: u32) -> NonZeroU32 {
 #[test]
 fn a_new_segment_is_dry_until_a_range_is_published() {
     let segment = Segment::default();
-    assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Dry));
+    assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Empty));
     assert!(publish(&segment, &supply(7, 2)));
     let ids = [(); 2].map(|()| segment.take(0, ONE, &NoClock).unwrap().range.first);
     assert_eq!(ids, [7, 8]);
-    assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Dry));
+    assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Empty));
 }
 
 /// Fails when a range may be published over one that no session has used yet.
@@ -56,9 +56,9 @@ fn there_is_room_for_one_range_beside_the_present_one() {
     assert!(publish(&segment, &supply(1, 1)));
     assert!(!publish(&segment, &supply(11, 1)), "the first is not in use yet");
     assert_eq!(segment.take(0, ONE, &NOW).unwrap().range.first, 1);
-    assert!(segment.shelves().have_room());
+    assert!(segment.buffer_states().have_room());
     assert!(publish(&segment, &supply(21, 1)));
-    assert!(!segment.shelves().have_room());
+    assert!(!segment.buffer_states().have_room());
     assert!(!publish(&segment, &supply(31, 1)));
     assert_eq!(segment.take(0, ONE, &NOW).unwrap().range.first, 21);
 }
@@ -81,7 +81,7 @@ fn what_was_reserved_for_one_tag_is_not_published_for_another() {
     segment.hand_over(7);
     let between = Stamp { clearings: segment.stamp().clearings, ..before };
     assert!(!segment.publish(&supply(1, 5), before) && !segment.publish(&supply(1, 5), between));
-    assert_eq!(segment.take(7, ONE, &NOW), Err(Miss::Dry));
+    assert_eq!(segment.take(7, ONE, &NOW), Err(Miss::Empty));
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn ids_of_a_day_are_given_until_it_is_over() {
     let taken = segment.take(0, ONE, &UnixMicros(1_999)).unwrap();
     assert_eq!((taken.range.first, taken.day), (1, 10));
     assert_eq!(segment.take(0, ONE, &UnixMicros(2_000)), Err(Miss::Over));
-    assert!(segment.shelves().is_over(&UnixMicros(2_000)) && segment.shelves().is_dated());
-    assert!(!segment.shelves().is_over(&UnixMicros(1_999)));
+    assert!(segment.buffer_states().is_over(&UnixMicros(2_000)) && segment.buffer_states().is_dated());
+    assert!(!segment.buffer_states().is_over(&UnixMicros(1_999)));
     assert_eq!(segment.clear().left(), 4);
     assert!(publish(&segment, &of_day(11, 3_000, 5)));
     let taken = segment.take(0, ONE, &UnixMicros(2_000)).unwrap();
@@ -126,19 +126,19 @@ fn ids_of_a_day_are_given_until_it_is_over() {
 #[test]
 fn the_shelves_tell_what_is_used() {
     let segment = Segment::default();
-    assert_eq!(segment.shelves().current, None);
+    assert_eq!(segment.buffer_states().current, None);
     assert!(publish(&segment, &supply(1, 3)));
-    let next = segment.shelves().next.unwrap();
+    let next = segment.buffer_states().next.unwrap();
     assert_eq!((next.used, next.left(), next.last_used()), (0, 3, None));
     segment.take(0, want(2), &NOW).unwrap();
-    let current = segment.shelves().current.unwrap();
+    let current = segment.buffer_states().current.unwrap();
     assert_eq!((current.used, current.left(), current.last_used()), (2, 1, Some(2)));
     assert!(publish(&segment, &supply(4, 3)));
-    assert_eq!(segment.shelves().left(), 4);
+    assert_eq!(segment.buffer_states().left(), 4);
     assert_eq!(segment.hand_over(9).left(), 4);
-    assert_eq!((segment.shelves().left(), segment.incarnation()), (0, 9));
+    assert_eq!((segment.buffer_states().left(), segment.slot_generation()), (0, 9));
     assert_eq!(segment.take(0, ONE, &NOW), Err(Miss::Gone));
-    assert_eq!(segment.take(9, ONE, &NOW), Err(Miss::Dry));
+    assert_eq!(segment.take(9, ONE, &NOW), Err(Miss::Empty));
 }
 
 /// Eight takers and a publisher that also clears now and then: no id twice, none that was not published, and

@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::series::serial::{Format, FormatError, MAX_FORMAT_BYTES, Reset};
+use snowflake_ids_core::series::serial::{FormatError, MAX_FORMAT_BYTES, NumberFormat, Reset};
 use snowflake_ids_core::{Explain, Kind};
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ const EACH: [Option<Reset>; 4] = [None, Some(Reset::Day), Some(Reset::Month), So
 const DAY: i32 = 20_777;
 
 fn error(text: &str, reset: Option<Reset>) -> FormatError {
-    Format::parse(text, reset).expect_err(text)
+    NumberFormat::parse(text, reset).expect_err(text)
 }
 
 #[test]
@@ -28,19 +28,19 @@ fn known_keys() {
         ("{{n}}{n}", None, 0, 3, "{n}3"),
     ];
     for (text, reset, day, n, key) in cases {
-        assert_eq!(Format::parse(text, reset).unwrap().render(day, n), key, "{text}");
+        assert_eq!(NumberFormat::parse(text, reset).unwrap().render(day, n), key, "{text}");
     }
 }
 
 #[test]
 fn date_fields_come_in_any_order_and_more_than_once() {
-    let format = Format::parse("{DD}{MM}{YYYY}/{YY}/{n}", Some(Reset::Day)).unwrap();
+    let format = NumberFormat::parse("{DD}{MM}{YYYY}/{YY}/{n}", Some(Reset::Day)).unwrap();
     assert_eq!(format.render(DAY, 5), "20112026/26/5");
 }
 
 #[test]
 fn known_days() {
-    let format = Format::parse("{YYYY}{MM}{DD} {YY} {n}", Some(Reset::Day)).unwrap();
+    let format = NumberFormat::parse("{YYYY}{MM}{DD} {YY} {n}", Some(Reset::Day)).unwrap();
     for (day, key) in [
         (0, "19700101 70 1"),
         (-1, "19691231 69 1"),
@@ -57,10 +57,10 @@ fn known_days() {
 
 #[test]
 fn a_tag_without_a_format_has_one_for_its_reset() {
-    let text = EACH.map(|reset| Format::default_for(reset).to_string());
+    let text = EACH.map(|reset| NumberFormat::default_for(reset).to_string());
     assert_eq!(text, ["{n}", "{YYYY}{MM}{DD}-{n:6}", "{YYYY}{MM}-{n:6}", "{YYYY}-{n:6}"]);
     for (reset, text) in EACH.iter().zip(&text) {
-        assert_eq!(Format::parse(text, *reset), Ok(Format::default_for(*reset)));
+        assert_eq!(NumberFormat::parse(text, *reset), Ok(NumberFormat::default_for(*reset)));
     }
 }
 
@@ -99,7 +99,7 @@ fn widths_are_1_to_19() {
         assert_eq!(error(&format!("{{n:{width}}}"), None), FormatError::Width { width: width.into() });
     }
     for width in 1..=19 {
-        assert_eq!(Format::parse(&format!("{{n:{width}}}"), None).unwrap().render(0, 0).len(), width);
+        assert_eq!(NumberFormat::parse(&format!("{{n:{width}}}"), None).unwrap().render(0, 0).len(), width);
     }
 }
 
@@ -115,7 +115,7 @@ fn the_number_comes_exactly_once() {
 #[test]
 fn long_templates_are_refused() {
     let text = |bytes: usize| format!("{{n}}{}", "x".repeat(bytes - 3));
-    assert!(Format::parse(&text(MAX_FORMAT_BYTES), None).is_ok());
+    assert!(NumberFormat::parse(&text(MAX_FORMAT_BYTES), None).is_ok());
     assert_eq!(error(&text(65), None), FormatError::TooLong { bytes: 65 });
 }
 
@@ -214,8 +214,8 @@ fn jiff_date(day: i32) -> jiff::civil::Date {
 proptest! {
     #[test]
     fn templates_survive_being_shown((text, reset) in templates()) {
-        let format = Format::parse(&text, reset).unwrap();
-        prop_assert_eq!(Format::parse(&format.to_string(), reset), Ok(format));
+        let format = NumberFormat::parse(&text, reset).unwrap();
+        prop_assert_eq!(NumberFormat::parse(&format.to_string(), reset), Ok(format));
     }
 
     /// The reason to check a template at all.
@@ -223,7 +223,7 @@ proptest! {
     fn keys_of_different_periods_or_numbers_differ(
         (text, reset) in templates(), made in prop::collection::vec((0_i32..40_000, 0_i64..2_000), 2..40),
     ) {
-        let format = Format::parse(&text, reset).unwrap();
+        let format = NumberFormat::parse(&text, reset).unwrap();
         let made = made.into_iter().map(|(day, n)| (if reset.is_some() { first_day(day, reset) } else { 0 }, n));
         let made: HashSet<_> = made.collect();
         let keys: HashSet<_> = made.iter().map(|(day, n)| format.render(*day, *n)).collect();
@@ -233,15 +233,15 @@ proptest! {
     /// As Postgres says a date, through another way of calculating it.
     #[test]
     fn days_are_those_of_the_calendar(day in -700_000_i32..2_900_000) {
-        let format = Format::parse("{YYYY}-{MM}-{DD} {n}", Some(Reset::Day)).unwrap();
+        let format = NumberFormat::parse("{YYYY}-{MM}-{DD} {n}", Some(Reset::Day)).unwrap();
         prop_assert_eq!(format.render(day, 9), format!("{} 9", jiff_date(day)));
     }
 
     #[test]
     fn any_text_is_understood_or_refused(text in ".{0,40}|[{}nYMD:0-9]{0,40}", reset in resets(), day in any::<i32>(), n in any::<i64>()) {
-        if let Ok(format) = Format::parse(&text, reset) {
+        if let Ok(format) = NumberFormat::parse(&text, reset) {
             prop_assert!(!format.render(day, n).is_empty());
-            prop_assert_eq!(Format::parse(&format.to_string(), reset), Ok(format));
+            prop_assert_eq!(NumberFormat::parse(&format.to_string(), reset), Ok(format));
         }
     }
 }

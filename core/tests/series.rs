@@ -205,7 +205,7 @@ proptest! {
     fn the_last_keys_are_remembered(keys in prop::collection::vec(0..KEYS, 1..4_000)) {
         let mut recent = Recent::default();
         for (number, key) in (0..).zip(&keys) {
-            recent.note(1, &Key::Bigint(*key), number);
+            recent.record(1, &Key::Bigint(*key), number);
         }
         let mut seen = std::collections::HashSet::new();
         for (number, key) in (0..).zip(&keys).collect::<Vec<_>>().into_iter().rev() {

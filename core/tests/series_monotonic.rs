@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{
-    Bucket, Claim, Hash, KeyMiss, Keys, Section, SectionBounds, SectionNeed, Supplied, section_of,
+    Bucket, Hash, KeyMiss, Keys, Section, SectionBounds, SectionNeed, SectionRef, Supplied, section_of,
 };
 use std::collections::BTreeMap;
 use std::thread;
@@ -52,65 +52,70 @@ impl Model {
         Keys::new(&self.buckets, 7)
     }
 
-    fn reserve(&mut self, place: usize, step: u32, skip: i64) -> Range {
+    fn reserve(&mut self, slot_index: usize, step: u32, skip: i64) -> Range {
         self.writes += 1;
-        let range = range(self.reserved[place] + 1 + skip, step, 1);
-        self.reserved[place] = range.last();
+        let range = range(self.reserved[slot_index] + 1 + skip, step, 1);
+        self.reserved[slot_index] = range.last();
         range
     }
 
     /// What a session does that got no number.
-    fn supply(&mut self, place: usize, seen: Option<(u64, SectionBounds)>, step: u32, skip: i64) {
-        match self.sections[place].need(seen) {
+    fn supply(&mut self, slot_index: usize, seen: Option<(u64, SectionBounds)>, step: u32, skip: i64) {
+        match self.sections[slot_index].need(seen) {
             SectionNeed::Nothing(_) => panic!("there is but one session"),
             SectionNeed::Sweep => {
                 let all: Vec<&Section> = self.sections.iter().collect();
                 self.keys().sweep(&all);
             }
             SectionNeed::Range => {
-                let range = self.reserve(place, step, skip);
+                let range = self.reserve(slot_index, step, skip);
                 self.owners += 1;
-                self.sections[place].take_up(self.owners, &range);
+                self.sections[slot_index].take_up(self.owners, &range);
             }
         }
     }
 
     /// What was reserved is given to nobody from here on.
-    fn close(&mut self, place: usize) {
-        if self.sections[place].owner() != 0 {
-            self.sections[place].close();
+    fn close(&mut self, slot_index: usize) {
+        if self.sections[slot_index].owner() != 0 {
+            self.sections[slot_index].close();
         }
-        self.reserved[place] += 10;
-        self.closed.insert(place, self.reserved[place]);
+        self.reserved[slot_index] += 10;
+        self.closed.insert(slot_index, self.reserved[slot_index]);
     }
 
     /// Takes a number, as a session does: what it needs is supplied.
-    fn take(&mut self, place: usize, number: i64, step: u32, skip: i64) -> Result<(), TestCaseError> {
+    fn take(&mut self, slot_index: usize, number: i64, step: u32, skip: i64) -> Result<(), TestCaseError> {
         let got = loop {
-            let section = &self.sections[place];
-            let claim = Claim { place: u32::try_from(place).unwrap(), owner: section.owner() };
-            let taken = if claim.owner == 0 {
+            let section = &self.sections[slot_index];
+            let section_ref =
+                SectionRef { slot_index: u32::try_from(slot_index).unwrap(), owner: section.owner() };
+            let taken = if section_ref.owner == 0 {
                 Err(KeyMiss::Gone)
             } else {
-                self.keys().take(section, claim, key(number), &|place| self.sections.get(place as usize))
+                self.keys().take(section, section_ref, key(number), &|slot_index| {
+                    self.sections.get(slot_index as usize)
+                })
             };
             match taken {
                 Ok(got) => break got,
-                Err(KeyMiss::Gone) => self.supply(place, None, step, skip),
-                Err(KeyMiss::Dry(bounds)) => self.supply(place, Some((claim.owner, bounds)), step, skip),
+                Err(KeyMiss::Gone) => self.supply(slot_index, None, step, skip),
+                Err(KeyMiss::Empty(bounds)) => {
+                    self.supply(slot_index, Some((section_ref.owner, bounds)), step, skip)
+                }
             }
         };
-        let before = self.last.insert((place, number), got);
+        let before = self.last.insert((slot_index, number), got);
         prop_assert!(before.is_none_or(|before| before < got), "{number} got {got} after {before:?}");
-        prop_assert!(got <= self.reserved[place], "{got} is not reserved");
-        prop_assert!(self.closed.get(&place).is_none_or(|closed| got > *closed), "{got} was taken away");
+        prop_assert!(got <= self.reserved[slot_index], "{got} is not reserved");
+        prop_assert!(self.closed.get(&slot_index).is_none_or(|closed| got > *closed), "{got} was taken away");
         Ok(())
     }
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Take { place: usize, key: i64, step: u32, skip: i64 },
+    Take { slot_index: usize, key: i64, step: u32, skip: i64 },
     Close(usize),
     Shut(usize),
     Crash,
@@ -120,7 +125,7 @@ fn step() -> impl Strategy<Value = Step> {
     let skip = prop_oneof![8 => Just(0_i64), 2 => 0..50_i64, 1 => Just(1_i64 << 32)];
     prop_oneof![
         60 => (0..3_usize, 0..60_i64, 1..20_u32, skip)
-            .prop_map(|(place, key, step, skip)| Step::Take { place, key, step, skip }),
+            .prop_map(|(slot_index, key, step, skip)| Step::Take { slot_index, key, step, skip }),
         2 => (0..3_usize).prop_map(Step::Close),
         1 => (0..3_usize).prop_map(Step::Shut),
         1 => Just(Step::Crash),
@@ -134,9 +139,9 @@ proptest! {
         let mut model = Model::new(buckets_, 3);
         for step in steps {
             match step {
-                Step::Take { place, key, step, skip } => model.take(place, key, step, skip)?,
-                Step::Close(place) => model.close(place),
-                Step::Shut(place) => model.sections[place].shut(),
+                Step::Take { slot_index, key, step, skip } => model.take(slot_index, key, step, skip)?,
+                Step::Close(slot_index) => model.close(slot_index),
+                Step::Shut(slot_index) => model.sections[slot_index].shut(),
                 Step::Crash => {
                     model.buckets = buckets(buckets_);
                     model.sections = std::iter::repeat_with(Section::default).take(3).collect();
@@ -162,13 +167,13 @@ fn one_write_for_each_step_however_many_keys_share_it() {
 fn threads_get_no_number_twice() {
     let (all, section) = (buckets(4), Section::default());
     assert!(section.open(1, &range(1, u32::MAX, 1)));
-    let (keys, claim) = (Keys::new(&all, 7), Claim { place: 0, owner: 1 });
+    let (keys, section_ref) = (Keys::new(&all, 7), SectionRef { slot_index: 0, owner: 1 });
     let lists: Vec<Vec<(i64, i64)>> = thread::scope(|scope| {
         let run = |seed: i64| {
             let (keys, section) = (&keys, &section);
             let calls = (0..40_000).map(move |call| (seed + call * 7) % 90);
             scope.spawn(move || {
-                let take = |number| keys.take(section, claim, key(number), &|_| Some(section)).unwrap();
+                let take = |number| keys.take(section, section_ref, key(number), &|_| Some(section)).unwrap();
                 calls.map(|number| (number, take(number))).collect()
             })
         };
@@ -196,9 +201,9 @@ fn sixteen_bytes_a_key_are_enough() {
     let all = buckets(usize::try_from(count).unwrap() * 16 / size_of::<Bucket>());
     let section = Section::default();
     assert!(section.open(1, &range(1, 1_000, 1)));
-    let (keys, claim) = (Keys::new(&all, 7), Claim { place: 0, owner: 1 });
+    let (keys, section_ref) = (Keys::new(&all, 7), SectionRef { slot_index: 0, owner: 1 });
     for number in 0..count {
-        keys.take(&section, claim, key(number), &|_| Some(&section)).unwrap();
+        keys.take(&section, section_ref, key(number), &|_| Some(&section)).unwrap();
     }
     let kept = i64::try_from(keys.len()).unwrap();
     assert!(count - kept < count / 100, "{} of {count} keys have left", count - kept);
@@ -246,8 +251,8 @@ fn a_section_is_opened_only_when_it_is_nobody_s_and_swept() {
 #[test]
 fn numbers_leave_out_those_of_other_registries() {
     let (all, section) = (buckets(1), Section::default());
-    let (keys, claim) = (Keys::new(&all, 7), Claim { place: 0, owner: 1 });
-    let take = || keys.take(&section, claim, key(1), &|_| Some(&section)).ok();
+    let (keys, section_ref) = (Keys::new(&all, 7), SectionRef { slot_index: 0, owner: 1 });
+    let take = || keys.take(&section, section_ref, key(1), &|_| Some(&section)).ok();
     assert!(section.open(1, &range(2, 3, 3)));
     assert_eq!([take(), take(), take(), take()], [Some(2), Some(5), Some(8), None]);
     assert_eq!(section.extend(&range(11, 1, 3)), Supplied::Yes);
@@ -264,8 +269,9 @@ fn no_range_comes_to_the_last_offset() {
     let last = i64::from(u32::MAX);
     assert_eq!(section.extend(&range(last - 9, 10, 1)), Supplied::Far);
     assert_eq!(section.extend(&range(last - 10, 10, 1)), Supplied::Yes);
-    let (claim, hash) = (Claim { place: 0, owner: 1 }, Hash::of(7, 1, &Key::Bigint(1)));
-    let taken: Vec<_> = (0..12).map_while(|_| keys.take(&section, claim, hash, &|_| None).ok()).collect();
+    let (section_ref, hash) = (SectionRef { slot_index: 0, owner: 1 }, Hash::of(7, 1, &Key::Bigint(1)));
+    let taken: Vec<_> =
+        (0..12).map_while(|_| keys.take(&section, section_ref, hash, &|_| None).ok()).collect();
     assert_eq!(taken, (last - 10..last).collect::<Vec<_>>());
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::ids::shard::MAX_MODULUS;
 use snowflake_ids_core::{
     Block, Cause, Clock, Drift, Explain, Field, Generator, GeneratorError, Kind, Layout, NodeBits, Position,
-    PositionRange, Rules, SequenceStart, Shard, ShardError, Taken, Tick, UnixMicros,
+    PositionRange, Rules, SequenceStart, Shard, ShardError, TakenPositions, Tick, UnixMicros,
 };
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -32,7 +32,7 @@ fn rules(max_drift: u64) -> Rules {
     Rules { max_drift, start: SequenceStart::Zero }
 }
 
-fn id_of(layout: &Layout, taken: &Taken) -> i64 {
+fn id_of(layout: &Layout, taken: &TakenPositions) -> i64 {
     layout.id(taken.positions.from, taken.node_bits).cast_signed()
 }
 
@@ -124,7 +124,7 @@ fn a_block_holds_as_many_that_fit_as_are_wanted_on_average() {
 }
 
 #[test]
-fn what_does_not_fit_below_the_drift_and_the_mark_is_not_taken() {
+fn what_does_not_fit_below_the_drift_and_the_high_water_mark_is_not_taken() {
     let layout: Layout = "41/5/5/2".parse().unwrap();
     let (at, shard) = (layout.instant(Tick(100)), shard("0/4"));
     let generator = begun(&layout, 0);
@@ -222,7 +222,7 @@ fn a_block_gives_only_what_fits_and_looks_at_the_clock_as_often() {
     let (layout, shard) = (layout(), shard("5/32"));
     let block = Block::empty();
     let positions = PositionRange { from: Position(1_000), to: Position(2_000) };
-    block.fill(Taken { positions, node_bits: NodeBits(0) }, 7);
+    block.fill(TakenPositions { positions, node_bits: NodeBits(0) }, 7);
     let fits = |position| shard.fits_at(&layout, NodeBits(0), position);
     let (mut got, mut looks) = (Vec::new(), 1);
     loop {
@@ -235,7 +235,7 @@ fn a_block_gives_only_what_fits_and_looks_at_the_clock_as_often() {
     let expected: Vec<_> = (1_000..2_000).map(Position).filter(|position| fits(*position)).collect();
     assert_eq!(got, expected);
     assert!(looks >= 1_000 / Block::SPAN, "{looks}");
-    block.fill(Taken { positions, node_bits: NodeBits(0) }, 7);
+    block.fill(TakenPositions { positions, node_bits: NodeBits(0) }, 7);
     assert_eq!(block.pop_fitting(8, fits), None, "of another era");
 }
 

@@ -4,9 +4,11 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
-use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::form::{Head, RELEASE};
-use snowflake_ids_core::server::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
+use snowflake_ids_core::server::state::{
+    DataDirectory, FileIdentity, Here, Identity, NodeHighWaterMark, State, StateError,
+};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
 use std::time::Duration;
 
@@ -98,7 +100,7 @@ fn a_registry_knows_which_worker_ids_its_own_server_has() {
     assert_eq!(state.taken_workers(&later, 0, [None; 2]), Some(vec![3]));
     let mut parted = state;
     parted.give_up();
-    parted.claim = Some(12);
+    parted.pending_token = Some(12);
     assert_eq!(parted.taken_workers(&later, 0, [None, Some(12)]), None, "it claims one");
     assert_eq!(parted.taken_workers(&later, 0, [None; 2]), Some(vec![]));
 }
@@ -139,7 +141,10 @@ fn a_copy_with_a_number_is_refused_until_it_has_another_or_is_adopted() {
     );
     for state in [fixed(), parted] {
         let adopted = state.adopt(&copy).unwrap();
-        assert!(adopted.mark(node(3, 0)) >= after(60), "above all that the other could issue up to now");
+        assert!(
+            adopted.high_water_mark(node(3, 0)) >= after(60),
+            "above all that the other could issue up to now"
+        );
         assert_eq!(adopted.clone().open(&copy), Ok(adopted));
     }
 }
@@ -148,7 +153,7 @@ fn a_copy_with_a_number_is_refused_until_it_has_another_or_is_adopted() {
 fn a_copy_under_a_lease_forgets_it_and_never_uses_its_worker_id() {
     let copy = Here { home: home("copy"), ..here(LEASED) };
     let state = leased().open(&copy).unwrap();
-    assert_eq!((state.node, &state.lease, state.claim), (None, &None, None));
+    assert_eq!((state.node, &state.lease, state.pending_token), (None, &None, None));
     assert_eq!(state.blocked_workers(0, NOW), [3]);
 }
 
@@ -158,21 +163,21 @@ fn a_moved_directory_is_no_copy() {
     assert_eq!(fixed().open(&moved).unwrap().node, Some(node(3, 0)));
 }
 
-fn birth(inode: u64, at: &str) -> Birth {
-    Birth { inode, at: Some(at.to_owned()).filter(|at| !at.is_empty()) }
+fn file_identity(inode: u64, at: &str) -> FileIdentity {
+    FileIdentity { inode, at: Some(at.to_owned()).filter(|at| !at.is_empty()) }
 }
 
 /// What is known where a state is read from this file.
-fn found_in(identity: Identity, file: &Birth) -> Here {
+fn found_in(identity: Identity, file: &FileIdentity) -> Here {
     here(identity).with_file(file.clone())
 }
 
 #[test]
 fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
-    let (written, put_back) = (birth(1, "10.5"), birth(2, "11.5"));
+    let (written, put_back) = (file_identity(1, "10.5"), file_identity(2, "11.5"));
     let state = fixed().in_file(written.clone());
     assert_eq!(state.clone().open(&found_in(FIXED, &written)), Ok(state.clone()), "its own file");
-    for file in [put_back, birth(1, "11.5"), birth(2, "10.5")] {
+    for file in [put_back, file_identity(1, "11.5"), file_identity(2, "10.5")] {
         let found = found_in(FIXED, &file);
         let refused = state.clone().open(&found).unwrap_err();
         assert!(refused.to_string().contains("was put back"), "{refused}");
@@ -181,32 +186,46 @@ fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
         assert!(refused.hint().unwrap().contains("state_adopt"), "{refused:?}");
         assert!(state.is_copy(&found));
         let adopted = state.clone().adopt(&found).unwrap();
-        assert!(adopted.mark(node(3, 0)) >= after(60), "above all that can have been issued up to now");
+        assert!(
+            adopted.high_water_mark(node(3, 0)) >= after(60),
+            "above all that can have been issued up to now"
+        );
         assert!(!adopted.is_copy(&found));
         let parted = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..found };
         let parted = state.clone().open(&parted).unwrap();
-        assert!(parted.mark(node(4, 0)) >= after(60), "of another number the state may not know either");
+        assert!(
+            parted.high_water_mark(node(4, 0)) >= after(60),
+            "of another number the state may not know either"
+        );
     }
 }
 
 #[test]
 fn a_state_that_was_put_back_under_a_lease_forgets_it_and_begins_above_all_workers_of_before() {
-    let state = leased().in_file(birth(1, "10.5"));
-    let found = found_in(LEASED, &birth(2, "11.5"));
+    let state = leased().in_file(file_identity(1, "10.5"));
+    let found = found_in(LEASED, &file_identity(2, "11.5"));
     let settled = state.open(&found).unwrap();
-    assert_eq!((settled.node, &settled.lease, settled.claim), (None, &None, None));
+    assert_eq!((settled.node, &settled.lease, settled.pending_token), (None, &None, None));
     assert_eq!(settled.blocked_workers(0, NOW), [3]);
-    assert!(settled.mark(node(9, 0)) >= after(60), "one that it leased since");
-    let rewritten = settled.in_file(birth(3, "12.5"));
-    assert_eq!(rewritten.clone().open(&found_in(LEASED, &birth(3, "12.5"))), Ok(rewritten), "and that once");
+    assert!(settled.high_water_mark(node(9, 0)) >= after(60), "one that it leased since");
+    let rewritten = settled.in_file(file_identity(3, "12.5"));
+    assert_eq!(
+        rewritten.clone().open(&found_in(LEASED, &file_identity(3, "12.5"))),
+        Ok(rewritten),
+        "and that once"
+    );
 }
 
 #[test]
 fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_present() {
     let origin = Some(Origin { identity: "r".into(), server: "central".into() });
-    let shared = State { lease: Some(Lease { origin, ..lease(3) }), ..leased() }.in_file(birth(1, "10.5"));
-    let settled = shared.open(&found_in(LEASED, &birth(2, "11.5"))).unwrap();
-    assert_eq!((settled.node, &settled.lease, settled.mark(node(9, 0))), (None, &None, Position(0)));
+    let shared =
+        State { lease: Some(Lease { origin, ..lease(3) }), ..leased() }.in_file(file_identity(1, "10.5"));
+    let settled = shared.open(&found_in(LEASED, &file_identity(2, "11.5"))).unwrap();
+    assert_eq!(
+        (settled.node, &settled.lease, settled.high_water_mark(node(9, 0))),
+        (None, &None, Position(0))
+    );
     assert_eq!(settled.blocked_workers(0, NOW), [3]);
 }
 
@@ -220,9 +239,13 @@ fn without_a_birth_the_inode_tells_a_file() {
         ("10.5", "10.5", true),
         ("10.5", "11", false),
     ] {
-        let state = fixed().in_file(birth(1, written));
-        assert_eq!(state.clone().open(&found_in(FIXED, &birth(1, read))).is_ok(), same, "{written} {read}");
-        assert!(state.open(&found_in(FIXED, &birth(2, read))).is_err(), "{written} {read}");
+        let state = fixed().in_file(file_identity(1, written));
+        assert_eq!(
+            state.clone().open(&found_in(FIXED, &file_identity(1, read))).is_ok(),
+            same,
+            "{written} {read}"
+        );
+        assert!(state.open(&found_in(FIXED, &file_identity(2, read))).is_err(), "{written} {read}");
     }
 }
 
@@ -235,22 +258,22 @@ fn a_state_that_names_no_file_is_taken_up_from_any() {
     let text = format!(r#"{{"version":1,"release":"0.1.0","checksum":{checksum},"state":{state}}}"#);
     let read = State::from_text(text.as_bytes()).unwrap();
     assert_eq!(read.home.file, None);
-    let found = Here { identity: LEASED, ..found_in(FIXED, &birth(1, "10.5")) };
+    let found = Here { identity: LEASED, ..found_in(FIXED, &file_identity(1, "10.5")) };
     assert_eq!(read.open(&found).unwrap().node, Some(node(3, 0)));
 }
 
 /// A promotion tells more than a file does: point-in-time recovery, a base backup that became a standby.
 #[test]
 fn a_state_that_was_put_back_and_promoted_is_promoted() {
-    let found = found_in(FIXED, &birth(2, "11.5"));
+    let found = found_in(FIXED, &file_identity(2, "11.5"));
     let promoted = Here { timeline: 2, replayed: Some(UnixMicros(NOW.0 - 3_600_000_000)), ..found };
-    let state = fixed().in_file(birth(1, "10.5")).open(&promoted).unwrap();
+    let state = fixed().in_file(file_identity(1, "10.5")).open(&promoted).unwrap();
     assert_eq!(state.node, Some(node(3, 0)));
     assert!(
-        state.mark(node(3, 0)) >= after(60),
+        state.high_water_mark(node(3, 0)) >= after(60),
         "what was issued after the instant of recovery may be known"
     );
-    assert!(state.mark(node(5, 0)) >= after(60));
+    assert!(state.high_water_mark(node(5, 0)) >= after(60));
 }
 
 #[test]
@@ -258,12 +281,12 @@ fn a_promoted_server_begins_above_the_last_commit_and_forgets_the_lease() {
     let replayed = Some(UnixMicros(NOW.0 + 5_000_000));
     let promoted = |identity| Here { timeline: 2, home: home("standby"), replayed, ..here(identity) };
     let state = fixed().open(&promoted(FIXED)).unwrap();
-    assert_eq!(state.mark(node(3, 0)), after(65));
-    assert_eq!(state.mark(node(3, 1)), after(65), "the former primary may have switched since");
+    assert_eq!(state.high_water_mark(node(3, 0)), after(65));
+    assert_eq!(state.high_water_mark(node(3, 1)), after(65), "the former primary may have switched since");
     let state = leased().open(&promoted(LEASED)).unwrap();
     assert_eq!((state.node, state.lease), (None, None));
     let fresh = State::fresh(&promoted(FIXED));
-    assert_eq!(fresh.mark(node(3, 0)), after(65), "copied before the primary had a file");
+    assert_eq!(fresh.high_water_mark(node(3, 0)), after(65), "copied before the primary had a file");
 }
 
 #[test]
@@ -278,19 +301,23 @@ fn a_lease_of_another_datacenter_or_beside_a_number_is_forgotten() {
     assert_eq!(leased().open(&elsewhere).unwrap().node, None);
     let numbered = leased().open(&here(FIXED)).unwrap();
     assert_eq!((numbered.node, &numbered.lease), (Some(node(3, 0)), &None));
-    assert_eq!(numbered.mark(node(3, 0)), leased().mark(node(3, 0)), "what was issued under it stays issued");
+    assert_eq!(
+        numbered.high_water_mark(node(3, 0)),
+        leased().high_water_mark(node(3, 0)),
+        "what was issued under it stays issued"
+    );
 }
 
 #[test]
 fn a_claim_outlives_a_restart() {
-    let claimed = State { claim: Some(5), ..State::fresh(&here(LEASED)) };
-    assert_eq!(claimed.open(&here(LEASED)).unwrap().claim, Some(5));
+    let pending = State { pending_token: Some(5), ..State::fresh(&here(LEASED)) };
+    assert_eq!(pending.open(&here(LEASED)).unwrap().pending_token, Some(5));
 }
 
 #[test]
 fn a_new_state_begins_every_node_where_it_is_told() {
     let state = State::anew(&here(FIXED), after(60), None);
-    assert_eq!([node(3, 0), node(3, 1), node(9, 2)].map(|node| state.mark(node)), [after(60); 3]);
+    assert_eq!([node(3, 0), node(3, 1), node(9, 2)].map(|node| state.high_water_mark(node)), [after(60); 3]);
 }
 
 #[test]
@@ -316,19 +343,22 @@ fn nothing_is_reserved_beyond_the_expiry_or_the_end() {
 fn a_lease_begins_where_the_one_before_it_ended() {
     let mut state = State::fresh(&here(LEASED));
     state.take_up(Lease { start: after(7), ..lease(3) });
-    assert_eq!([0, 1, 3].map(|rollback| state.mark(node(3, rollback))), [after(7); 3]);
+    assert_eq!([0, 1, 3].map(|rollback| state.high_water_mark(node(3, rollback))), [after(7); 3]);
     state.give_up();
     assert_eq!((state.node, &state.lease), (None, &None));
 }
 
 #[test]
-fn a_switch_takes_a_rollback_value_whose_mark_the_clock_has_passed() {
+fn a_switch_takes_a_rollback_value_whose_high_water_mark_the_clock_has_passed() {
     let mut state = fixed();
-    let ahead = Mark { node: node(3, 1), position: after(50) };
-    state.own.marks.push(ahead);
+    let ahead = NodeHighWaterMark { node: node(3, 1), position: after(50) };
+    state.own.high_water_marks.push(ahead);
     assert!(state.switch_rollback(&layout(), NOW));
     assert_eq!(state.node, Some(node(3, 2)), "the next one is ahead of the clock, too");
-    state.own.marks.extend([2, 3].map(|rollback| Mark { node: node(3, rollback), position: after(50) }));
+    state
+        .own
+        .high_water_marks
+        .extend([2, 3].map(|rollback| NodeHighWaterMark { node: node(3, rollback), position: after(50) }));
     assert!(!state.switch_rollback(&layout(), NOW));
     assert_eq!(state.node, Some(node(3, 2)));
 }
@@ -337,19 +367,24 @@ fn a_switch_takes_a_rollback_value_whose_mark_the_clock_has_passed() {
 fn an_end_is_noted_exactly() {
     let mut state = fixed();
     state.settle(&layout(), node(3, 0), after(-1));
-    assert_eq!(state.mark(node(3, 0)), after(-1));
+    assert_eq!(state.high_water_mark(node(3, 0)), after(-1));
 }
 
 /// Any state: of any marks, with or without a lease.
 fn states() -> impl Strategy<Value = State> {
-    let marks = prop::collection::btree_map((0_u32..32, 0_u32..4), 0_u64..1 << 40, 0..300);
-    (marks, any::<bool>(), any::<Option<i64>>()).prop_map(|(marks, is_leased, claim)| {
-        let mut state = if is_leased { leased() } else { fixed() };
-        let marks =
-            marks.into_iter().map(|((worker, rollback), position)| (node(worker, rollback), position));
-        state.own.marks = marks.map(|(node, position)| Mark { node, position: Position(position) }).collect();
-        State { claim, ..state }
-    })
+    let high_water_marks = prop::collection::btree_map((0_u32..32, 0_u32..4), 0_u64..1 << 40, 0..300);
+    (high_water_marks, any::<bool>(), any::<Option<i64>>()).prop_map(
+        |(high_water_marks, is_leased, pending_token)| {
+            let mut state = if is_leased { leased() } else { fixed() };
+            let high_water_marks = high_water_marks
+                .into_iter()
+                .map(|((worker, rollback), position)| (node(worker, rollback), position));
+            state.own.high_water_marks = high_water_marks
+                .map(|(node, position)| NodeHighWaterMark { node, position: Position(position) })
+                .collect();
+            State { pending_token, ..state }
+        },
+    )
 }
 
 /// The form that this release writes, by the head of what it writes.
@@ -404,11 +439,12 @@ fn the_state_of_an_older_release_is_upgraded() {
     let origin = Some(Origin { identity: "a-registry".into(), server: "central".into() });
     state.take_up(Lease { origin, ..lease(3) });
     state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
-    state.own.marks.push(Mark { node: node(4, 2), position: Position(77) });
-    let copy_of = Some(DataDirectory { file: Some(birth(9, "")), ..home("first") });
-    let (claim, registry, moving_to) = (Some(-12), Some(5), Some(6));
-    state.own.floor = Position(5);
-    let state = State { copy_of, claim, registry, moving_to, ..state }.in_file(birth(8, "0.5"));
+    state.own.high_water_marks.push(NodeHighWaterMark { node: node(4, 2), position: Position(77) });
+    let copy_of = Some(DataDirectory { file: Some(file_identity(9, "")), ..home("first") });
+    let (pending_token, registry, moving_to) = (Some(-12), Some(5), Some(6));
+    state.own.minimum = Position(5);
+    let state =
+        State { copy_of, pending_token, registry, moving_to, ..state }.in_file(file_identity(8, "0.5"));
 
     let samples = [include_str!("state/form_1.json"), include_str!("state/form_2.json")];
     assert_eq!(samples.len() + 1, present_form() as usize, "a sample of each form of before");
@@ -438,13 +474,13 @@ proptest! {
     /// However a state is put back, copied, promoted or adopted in turns: no server begins lower than before, and under a
     /// number nothing is issued from a state that is not its own.
     #[test]
-    fn what_happens_to_a_file_lowers_no_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
-        let mut state = state.in_file(birth(0, "0.5"));
+    fn what_happens_to_a_file_lowers_no_high_water_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
+        let mut state = state.in_file(file_identity(0, "0.5"));
         for (inode, directory, timeline, adopts) in steps {
             let identity = if state.lease.is_some() { LEASED } else { FIXED };
             let timeline = timeline.max(state.timeline);
             let here = Here { timeline, home: home(&directory.to_string()), ..here(identity) };
-            let here = here.with_file(birth(inode, "0.5"));
+            let here = here.with_file(file_identity(inode, "0.5"));
             let own = state.home.identity == here.home.identity && state.home.file == here.home.file;
             let promoted = timeline != state.timeline;
             let was_copy = state.copy_of.is_some();
@@ -454,18 +490,18 @@ proptest! {
                 continue;
             };
             // An image, of which each server has a number.
-            let is_unused = state.own.marks.is_empty() && state.own.floor == Position(0) && state.others.layouts.is_empty();
+            let is_unused = state.own.high_water_marks.is_empty() && state.own.minimum == Position(0) && state.others.layouts.is_empty();
             let is_image = is_unused && state.home.identity != here.home.identity;
             let is_own = own || promoted || adopts || was_copy || is_image;
             prop_assert!(is_own || opened.node.is_none() || opened.node != state.node, "{opened:?}");
             for worker in 0..32 {
                 let node = node(worker, 0);
-                let before = Some(state.mark(node)).filter(|mark| !adopts || *mark < Position(u64::MAX)).unwrap_or(Position(0));
+                let before = Some(state.high_water_mark(node)).filter(|high_water_mark| !adopts || *high_water_mark < Position(u64::MAX)).unwrap_or(Position(0));
                 // A lease that is forgotten is not begun below, but by another server that takes the row.
-                let before = if opened.lease == state.lease { before } else { before.min(state.own.floor) };
-                prop_assert!(opened.mark(node) >= before, "{node:?}");
+                let before = if opened.lease == state.lease { before } else { before.min(state.own.minimum) };
+                prop_assert!(opened.high_water_mark(node) >= before, "{node:?}");
             }
-            state = opened.in_file(birth(inode, "0.5"));
+            state = opened.in_file(file_identity(inode, "0.5"));
         }
     }
 
@@ -498,41 +534,44 @@ proptest! {
 
     /// Whatever is reserved, and however many nodes there are: none begins lower than before.
     #[test]
-    fn reserving_lowers_no_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
+    fn reserving_lowers_no_high_water_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);
         let mut raised = state.clone();
         let limit = raised.reserve(&layout(), at, Position(next), Duration::from_micros(ahead)).unwrap();
         for (worker, rollback) in (0..32).flat_map(|worker| (0..4).map(move |rollback| (worker, rollback))) {
             let node = node(worker, rollback);
-            prop_assert!(raised.mark(node) >= state.mark(node), "{node:?}");
+            prop_assert!(raised.high_water_mark(node) >= state.high_water_mark(node), "{node:?}");
         }
-        prop_assert!(raised.mark(state.node.unwrap()) >= limit, "reserved before it is used");
+        prop_assert!(raised.high_water_mark(state.node.unwrap()) >= limit, "reserved before it is used");
         prop_assert!(state.lease.is_none_or(|lease| limit <= layout().position_at(lease.expiry)));
     }
 }
 
 #[test]
-fn marks_that_are_dropped_raise_the_floor_of_all_others() {
+fn high_water_marks_that_are_dropped_raise_the_minimum_of_all_others() {
     let wide: Layout = "41/5/10/6".parse().unwrap();
     let mut state = State::fresh(&Here { layout: wide, ..here(FIXED) });
     for worker in 0..600 {
         state.settle(&wide, node(worker, 0), Position(u64::from(worker) + 1));
     }
-    assert!(state.own.marks.len() < 600);
+    assert!(state.own.high_water_marks.len() < 600);
     for worker in 0..600 {
-        assert!(state.mark(node(worker, 0)) > Position(u64::from(worker)), "worker {worker}");
+        assert!(state.high_water_mark(node(worker, 0)) > Position(u64::from(worker)), "worker {worker}");
     }
 }
 
 /// A worker id that is given back is free above all that was issued under it, also where the mark of that is not kept any more.
 #[test]
-fn a_worker_id_is_free_above_its_mark_even_if_that_was_dropped() {
+fn a_worker_id_is_free_above_its_high_water_mark_even_if_that_was_dropped() {
     let mut state = leased();
     state.settle(&layout(), node(3, 0), after(30));
     for worker in 4..400 {
         state.settle(&layout(), node(worker, 0), after(40));
     }
-    assert!(!state.own.marks.iter().any(|mark| mark.node == node(3, 0)), "it is kept");
+    assert!(
+        !state.own.high_water_marks.iter().any(|high_water_mark| high_water_mark.node == node(3, 0)),
+        "it is kept"
+    );
     assert!(layout().position_at(state.end_of(&lease(3))) > after(30));
 }
 
@@ -553,27 +592,30 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         let with_later = Here { layout: later(), ..here(identity) };
         let refused = state.clone().open(&with_later);
         assert!(matches!(refused, Err(StateError::Layout { .. })), "{refused:?}");
-        let mut noted = state.clone();
-        noted.next_layout = Some(later());
+        let mut recorded = state.clone();
+        recorded.next_layout = Some(later());
         // Not at this start: the setting is as it was.
-        assert_eq!(noted.clone().open(&here(identity)), Ok(noted.clone()));
-        let noted = State::from_text(noted.to_text().unwrap().as_bytes()).unwrap();
-        let opened = noted.clone().open(&with_later).unwrap();
+        assert_eq!(recorded.clone().open(&here(identity)), Ok(recorded.clone()));
+        let recorded = State::from_text(recorded.to_text().unwrap().as_bytes()).unwrap();
+        let opened = recorded.clone().open(&with_later).unwrap();
         assert_eq!((opened.layout, opened.next_layout), (later(), None));
         assert_eq!(opened.node, state.node);
-        assert_eq!(opened.marks_of(&layout()), Some(&state.own), "the old marks are kept");
+        assert_eq!(opened.high_water_marks_of(&layout()), Some(&state.own), "the old marks are kept");
         assert_eq!(opened.clone().open(&with_later), Ok(opened.clone()));
         // Nor is it another one's than was noted.
         let other = Here { layout: "twitter".parse().unwrap(), ..here(identity) };
-        assert!(matches!(noted.open(&other), Err(StateError::Layout { .. })));
+        assert!(matches!(recorded.open(&other), Err(StateError::Layout { .. })));
         // And back, above the ids of both.
         let mut back = opened;
         back.reserve(&later(), NOW, Position(0), 3 * SECOND);
         let given = ids(&later(), Position(back.own.highest().0 - 1)).1;
         back.next_layout = Some(layout());
         let back = back.open(&here(identity)).unwrap();
-        let mark = back.mark(back.node.unwrap());
-        assert!(ids(&layout(), mark).0 > given && mark >= state.mark(state.node.unwrap()));
+        let high_water_mark = back.high_water_mark(back.node.unwrap());
+        assert!(
+            ids(&layout(), high_water_mark).0 > given
+                && high_water_mark >= state.high_water_mark(state.node.unwrap())
+        );
     }
 }
 
@@ -593,7 +635,7 @@ fn goes_on_above() -> bool {
     let given = ids(&layout(), Position(state.own.highest().0 - 1)).1;
     state.next_layout = Some(later());
     let opened = state.open(&Here { layout: later(), ..here(FIXED) }).unwrap();
-    [3, 4].iter().all(|worker| ids(&later(), opened.mark(node(*worker, 0))).0 > given)
+    [3, 4].iter().all(|worker| ids(&later(), opened.high_water_mark(node(*worker, 0))).0 > given)
 }
 
 #[test]

@@ -2,14 +2,14 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::step::{Bounds, HUNGER, Pace, SlowStart};
+use snowflake_ids_core::sequence::step::{Bounds, Pace, SlowStart, WAITED_LATELY};
 use std::time::Duration;
 
 const TARGET: Duration = Duration::from_mins(15);
 const BOUNDS: Bounds = Bounds { min: 100, max: 10_000 };
 
-const fn pace(step: u32, depth: u32) -> Pace {
-    Pace { step, depth }
+const fn pace(step: u32, multiplier: u32) -> Pace {
+    Pace { step, multiplier }
 }
 
 fn after(lasted: Duration) -> Pace {
@@ -18,8 +18,8 @@ fn after(lasted: Duration) -> Pace {
 
 #[test]
 fn the_first_segment_is_one_smallest_step() {
-    for hungry in [false, true] {
-        let first = Pace::default().next(BOUNDS, None, TARGET, hungry);
+    for waited_lately in [false, true] {
+        let first = Pace::default().next(BOUNDS, None, TARGET, waited_lately);
         assert_eq!(first, pace(100, 1));
         assert_eq!(first.ids(BOUNDS), 100);
     }
@@ -60,11 +60,11 @@ fn changed_bounds_hold_at_once() {
 
 #[test]
 fn hunger_doubles_the_depth_and_it_goes_back_by_halves() {
-    let step = |pace: Pace, hungry| pace.next(BOUNDS, Some(TARGET), TARGET, hungry);
+    let step = |pace: Pace, waited_lately| pace.next(BOUNDS, Some(TARGET), TARGET, waited_lately);
     let (mut now, mut depths) = (pace(100, 1), Vec::new());
-    for hungry in [true, true, true, false, false, false, false] {
-        now = step(now, hungry);
-        depths.push(now.depth);
+    for waited_lately in [true, true, true, false, false, false, false] {
+        now = step(now, waited_lately);
+        depths.push(now.multiplier);
     }
     assert_eq!(depths, [2, 4, 8, 4, 2, 1, 1]);
     assert_eq!(now.step, 100);
@@ -72,10 +72,10 @@ fn hunger_doubles_the_depth_and_it_goes_back_by_halves() {
 
 #[test]
 fn a_hungry_tag_is_never_deeper_than_the_largest_segment_needs() {
-    let hungry = |from| pace(from, 64).next(BOUNDS, Some(TARGET), TARGET, true);
-    assert_eq!(hungry(3_000), pace(3_000, 4));
-    assert_eq!(hungry(3_000).ids(BOUNDS), 10_000);
-    assert_eq!(hungry(10_000), pace(10_000, 1));
+    let waited_lately = |from| pace(from, 64).next(BOUNDS, Some(TARGET), TARGET, true);
+    assert_eq!(waited_lately(3_000), pace(3_000, 4));
+    assert_eq!(waited_lately(3_000).ids(BOUNDS), 10_000);
+    assert_eq!(waited_lately(10_000), pace(10_000, 1));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn the_next_segment_is_fetched_after_its_share_of_this_one() {
 
 #[test]
 fn hunger_lasts_as_long_as_in_cosid() {
-    assert_eq!(HUNGER.as_secs(), 5);
+    assert_eq!(WAITED_LATELY.as_secs(), 5);
 }
 
 #[test]
@@ -135,38 +135,38 @@ proptest! {
         refills in prop::collection::vec((bounds(), prop::option::of(lengths()), any::<bool>()), 1..100),
     ) {
         let mut now = Pace::default();
-        for (bounds, lasted, hungry) in refills {
-            now = now.next(bounds, lasted, Duration::from_secs(5), hungry);
+        for (bounds, lasted, waited_lately) in refills {
+            now = now.next(bounds, lasted, Duration::from_secs(5), waited_lately);
             prop_assert!((bounds.min..=bounds.max).contains(&now.step));
             prop_assert!((bounds.min..=bounds.max).contains(&now.ids(bounds)));
-            let shallower = u64::from(now.step) * u64::from(now.depth - 1);
+            let shallower = u64::from(now.step) * u64::from(now.multiplier - 1);
             prop_assert!(shallower < u64::from(bounds.max), "{now:?} is deeper than {bounds:?} need");
         }
     }
 
     #[test]
-    fn depth_grows_only_by_hunger(from in any::<u32>(), depth in 1_u32..1 << 20, bounds in bounds(), lasted in lengths()) {
-        let next = |hungry| pace(from, depth).next(bounds, Some(lasted), Duration::from_secs(5), hungry);
-        prop_assert!(next(false).depth <= (depth / 2).max(1));
-        prop_assert!(next(true).depth <= depth * 2);
+    fn depth_grows_only_by_hunger(from in any::<u32>(), multiplier in 1_u32..1 << 20, bounds in bounds(), lasted in lengths()) {
+        let next = |waited_lately| pace(from, multiplier).next(bounds, Some(lasted), Duration::from_secs(5), waited_lately);
+        prop_assert!(next(false).multiplier <= (multiplier / 2).max(1));
+        prop_assert!(next(true).multiplier <= multiplier * 2);
         prop_assert!(next(false).ids(bounds) <= next(true).ids(bounds));
     }
 
     /// A segment that lasted longer is never followed by a larger one.
     #[test]
     fn the_size_falls_with_the_time_a_segment_lasted(
-        from in any::<u32>(), depth in 1_u32..1 << 20, bounds in bounds(), one in lengths(), other in lengths(), hungry in any::<bool>(),
+        from in any::<u32>(), multiplier in 1_u32..1 << 20, bounds in bounds(), one in lengths(), other in lengths(), waited_lately in any::<bool>(),
     ) {
-        let next = |lasted| pace(from, depth).next(bounds, Some(lasted), Duration::from_secs(5), hungry);
+        let next = |lasted| pace(from, multiplier).next(bounds, Some(lasted), Duration::from_secs(5), waited_lately);
         let (short, long) = (next(one.min(other)), next(one.max(other)));
         prop_assert!(short.step >= long.step);
         prop_assert!(short.ids(bounds) >= long.ids(bounds));
     }
 
     #[test]
-    fn any_values_give_a_segment(step in any::<u32>(), depth in any::<u32>(), min in any::<u32>(), max in any::<u32>(), hungry in any::<bool>()) {
+    fn any_values_give_a_segment(step in any::<u32>(), multiplier in any::<u32>(), min in any::<u32>(), max in any::<u32>(), waited_lately in any::<bool>()) {
         let bounds = Bounds { min, max };
-        for now in [pace(step, depth), pace(step, depth).next(bounds, Some(Duration::MAX), Duration::MAX, hungry)] {
+        for now in [pace(step, multiplier), pace(step, multiplier).next(bounds, Some(Duration::MAX), Duration::MAX, waited_lately)] {
             prop_assert!((1..=max.max(1)).contains(&now.ids(bounds)));
         }
     }

@@ -15,7 +15,7 @@ use snowflake_ids_core::registry::wire::{
     RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
 use snowflake_ids_core::sequence::definition::{Exhausted, Range};
-use snowflake_ids_core::sequence::reservation::{CarryOver, Outcome, Reserved, Share, Unfit, Wish};
+use snowflake_ids_core::sequence::reservation::{Demand, Outcome, Reserved, SavedRange, Share, Unfit};
 use snowflake_ids_core::sequence::segment::{Period, Supply};
 use snowflake_ids_core::sequence::step::Pace;
 use std::fmt::Debug;
@@ -67,24 +67,24 @@ fn the_same_registry_or_its_successor_is_known_again() {
 
 #[test]
 fn a_question_has_this_form() {
-    let wish = Wish {
-        carry_over: Some(CarryOver {
+    let demand = Demand {
+        saved_range: Some(SavedRange {
             version: 4,
             day: None,
             range: Range { first: 91, count: 10, increment: 1 },
         }),
-        pace: Pace { step: 100, depth: 1 },
+        pace: Pace { step: 100, multiplier: 1 },
         lasted: None,
         target: Duration::from_mins(15),
-        hungry: false,
+        waited_lately: false,
         prefetch: 50,
-        floor: None,
+        high_water_mark: None,
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
         most: None,
         clock: None,
     };
-    let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, wish };
+    let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, demand };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
     // Servers of another build read it: what is there must not change without another VERSION.
     assert_eq!(
@@ -107,7 +107,7 @@ fn an_answer_has_this_form() {
             period: Period::FOREVER,
             prefetch_at: 5,
         },
-        pace: Pace { step: 100, depth: 1 },
+        pace: Pace { step: 100, multiplier: 1 },
         left: u64::MAX,
         max_value: i64::MAX,
         version: 5,
@@ -310,14 +310,14 @@ fn bounds() -> LeaseRequest {
 /// A registry of another version passes over it, and a node of another version says nothing of it.
 #[test]
 fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
-    let plain = Wish {
-        carry_over: None,
+    let plain = Demand {
+        saved_range: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
-        hungry: false,
+        waited_lately: false,
         prefetch: 100,
-        floor: None,
+        high_water_mark: None,
         received: None,
         share: None,
         most: None,
@@ -325,36 +325,36 @@ fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
     };
     let text = serde_json::to_string(&plain).unwrap();
     assert!(!text.contains("most"), "{text}");
-    assert_eq!(serde_json::from_str::<Wish>(&text).unwrap(), plain);
-    let slow = serde_json::to_string(&Wish { most: Some(3), ..plain }).unwrap();
+    assert_eq!(serde_json::from_str::<Demand>(&text).unwrap(), plain);
+    let slow = serde_json::to_string(&Demand { most: Some(3), ..plain }).unwrap();
     assert!(slow.ends_with(",\"most\":3}"), "{slow}");
 }
 
 /// Every field of a question that a server can ask is bounded.
 #[test]
 fn a_question_out_of_bounds_is_refused_and_says_which_field() {
-    let wish = Wish {
-        carry_over: None,
+    let demand = Demand {
+        saved_range: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
-        hungry: false,
+        waited_lately: false,
         prefetch: 100,
-        floor: None,
+        high_water_mark: None,
         received: None,
         share: None,
         most: None,
         clock: None,
     };
-    let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, wish: wish.clone() };
+    let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, demand: demand.clone() };
     let leases = |change: &dyn Fn(&mut LeaseRequest)| {
-        let mut wish = bounds();
-        change(&mut wish);
-        RequestBody::Lease(Box::new(wish))
+        let mut demand = bounds();
+        change(&mut demand);
+        RequestBody::Lease(Box::new(demand))
     };
-    let reserves = |change: &dyn Fn(&mut Wish)| {
+    let reserves = |change: &dyn Fn(&mut Demand)| {
         let mut want = want("t");
-        change(&mut want.wish);
+        change(&mut want.demand);
         RequestBody::Reserve(vec![want])
     };
     let hands_over = |tag: &str, share| {
@@ -365,8 +365,8 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
     let long = "x".repeat(256);
     let good = [
         leases(&|_| ()),
-        leases(&|wish| wish.entry.holder.host = "\u{1f40c}".repeat(255)),
-        leases(&|wish| wish.except = (0..65_536).collect()),
+        leases(&|demand| demand.entry.holder.host = "\u{1f40c}".repeat(255)),
+        leases(&|demand| demand.except = (0..65_536).collect()),
         reserves(&|_| ()),
         RequestBody::Reserve(vec![want("t"); MAX_WANTS]),
         RequestBody::Reserve(vec![want(&"\u{1f40c}".repeat(128))]),
@@ -383,30 +383,30 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         );
     }
     let bad = [
-        ("host", leases(&|wish| wish.entry.holder.host.clone_from(&long))),
-        ("data directory", leases(&|wish| wish.entry.holder.directory.clone_from(&long))),
-        ("layout", leases(&|wish| wish.entry.holder.layout.clone_from(&long))),
-        ("layout", leases(&|wish| wish.entry.holder.layout = "nonsense".into())),
-        ("timeline", leases(&|wish| wish.entry.holder.timeline = u32::MAX)),
-        ("port", leases(&|wish| wish.entry.holder.port = Some(-1))),
-        ("duration", leases(&|wish| wish.entry.duration = Duration::MAX)),
-        ("clock", leases(&|wish| wish.entry.now = UnixMicros(i64::MAX))),
-        ("last id", leases(&|wish| wish.entry.last = Some(UnixMicros(i64::MIN)))),
-        ("datacenter id", leases(&|wish| wish.entry.datacenter = 32)),
-        ("number of worker ids", leases(&|wish| wish.capacity = 33)),
-        ("number of worker ids", leases(&|wish| wish.capacity = 0)),
-        ("number of worker ids", leases(&|wish| wish.capacity = u32::MAX)),
-        ("max_clock_skew", leases(&|wish| wish.max_clock_skew = Duration::MAX)),
+        ("host", leases(&|demand| demand.entry.holder.host.clone_from(&long))),
+        ("data directory", leases(&|demand| demand.entry.holder.directory.clone_from(&long))),
+        ("layout", leases(&|demand| demand.entry.holder.layout.clone_from(&long))),
+        ("layout", leases(&|demand| demand.entry.holder.layout = "nonsense".into())),
+        ("timeline", leases(&|demand| demand.entry.holder.timeline = u32::MAX)),
+        ("port", leases(&|demand| demand.entry.holder.port = Some(-1))),
+        ("duration", leases(&|demand| demand.entry.duration = Duration::MAX)),
+        ("clock", leases(&|demand| demand.entry.now = UnixMicros(i64::MAX))),
+        ("last id", leases(&|demand| demand.entry.last = Some(UnixMicros(i64::MIN)))),
+        ("datacenter id", leases(&|demand| demand.entry.datacenter = 32)),
+        ("number of worker ids", leases(&|demand| demand.capacity = 33)),
+        ("number of worker ids", leases(&|demand| demand.capacity = 0)),
+        ("number of worker ids", leases(&|demand| demand.capacity = u32::MAX)),
+        ("max_clock_skew", leases(&|demand| demand.max_clock_skew = Duration::MAX)),
         ("worker id", renews(32)),
         ("tag", RequestBody::Reserve(vec![want("")])),
         ("tag", RequestBody::Reserve(vec![want(&"x".repeat(129))])),
-        ("pace", reserves(&|wish| wish.pace.depth = u32::MAX)),
-        ("time since the last reservation", reserves(&|wish| wish.lasted = Some(Duration::MAX))),
-        ("target", reserves(&|wish| wish.target = Duration::MAX)),
-        ("prefetch", reserves(&|wish| wish.prefetch = 101)),
-        ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: 1 }))),
-        ("share", reserves(&|wish| wish.share = Some(Share { index: 2, of: 2 }))),
-        ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: u32::MAX }))),
+        ("pace", reserves(&|demand| demand.pace.multiplier = u32::MAX)),
+        ("time since the last reservation", reserves(&|demand| demand.lasted = Some(Duration::MAX))),
+        ("target", reserves(&|demand| demand.target = Duration::MAX)),
+        ("prefetch", reserves(&|demand| demand.prefetch = 101)),
+        ("share", reserves(&|demand| demand.share = Some(Share { index: 0, of: 1 }))),
+        ("share", reserves(&|demand| demand.share = Some(Share { index: 2, of: 2 }))),
+        ("share", reserves(&|demand| demand.share = Some(Share { index: 0, of: u32::MAX }))),
         ("share", hands_over("t", Some(Share { index: 0, of: 0 }))),
         ("tag", hands_over("", None)),
         ("tag", hands_over(&"x".repeat(129), None)),
@@ -454,7 +454,7 @@ fn ranges() -> impl Strategy<Value = Range> {
 }
 
 fn paces() -> impl Strategy<Value = Pace> {
-    any::<(u32, u32)>().prop_map(|(step, depth)| Pace { step, depth })
+    any::<(u32, u32)>().prop_map(|(step, multiplier)| Pace { step, multiplier })
 }
 
 fn shares() -> impl Strategy<Value = Share> {
@@ -472,30 +472,30 @@ fn registries() -> impl Strategy<Value = RegistryName> {
 }
 
 prop_compose! {
-    fn carry_overs()(version: i64, day: Option<i32>, range in ranges()) -> CarryOver {
-        CarryOver { version, day, range }
+    fn saved_ranges()(version: i64, day: Option<i32>, range in ranges()) -> SavedRange {
+        SavedRange { version, day, range }
     }
 }
 
 prop_compose! {
-    fn wishes()(
-        carry_over in of(carry_overs()),
+    fn demands()(
+        saved_range in of(saved_ranges()),
         pace in paces(),
         times: (Option<Duration>, Duration),
-        (hungry, prefetch) in any::<(bool, u8)>(),
+        (waited_lately, prefetch) in any::<(bool, u8)>(),
         reached: [Option<(i32, i64)>; 2],
         share in of(shares()),
         most in of(any::<u32>()),
         clock in of(any::<i64>().prop_map(UnixMicros)),
-    ) -> Wish {
-        let ((lasted, target), [floor, received]) = (times, reached);
-        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share, most, clock }
+    ) -> Demand {
+        let ((lasted, target), [high_water_mark, received]) = (times, reached);
+        Demand { saved_range, pace, lasted, target, waited_lately, prefetch, high_water_mark, received, share, most, clock }
     }
 }
 
 prop_compose! {
-    fn wants()(tag in ".{0,128}", create: bool, wish in wishes()) -> ReserveRequest {
-        ReserveRequest { tag, create, wish }
+    fn wants()(tag in ".{0,128}", create: bool, demand in demands()) -> ReserveRequest {
+        ReserveRequest { tag, create, demand }
     }
 }
 
@@ -524,7 +524,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn lease_wishes()(
+    fn lease_demands()(
         entry in entries(),
         policy in policies(),
         (token, except) in any::<(Option<i64>, Vec<u32>)>(),
@@ -552,7 +552,7 @@ fn asks() -> impl Strategy<Value = RequestBody> {
         (rows, vec(received_tags(), 0..4), of(shares()))
             .prop_map(|(rows, received, share)| RequestBody::HandOver { rows, received, share }),
         vec(wants(), 0..4).prop_map(RequestBody::Reserve),
-        lease_wishes().prop_map(|wish| RequestBody::Lease(Box::new(wish))),
+        lease_demands().prop_map(|demand| RequestBody::Lease(Box::new(demand))),
         (any::<(u32, i64)>(), entries()).prop_map(|((worker, token), entry)| RequestBody::Renew {
             worker,
             token,

@@ -18,7 +18,7 @@ mod tests {
     }
 
     /// The places in shared memory that are given to a tag.
-    fn places(tag: &str) -> usize {
+    fn slots(tag: &str) -> usize {
         let directory = segments().unwrap().directory.read();
         directory.iter().filter(|(_, key)| key.tag.as_bytes() == tag.as_bytes()).count()
     }
@@ -27,7 +27,7 @@ mod tests {
     fn a_tag_made_here_is_served_from_this_transaction() {
         run("SELECT snowflake_ids.segment_create('here', start => 5, increment => 2, remainder => 0)");
         assert_eq!([next("here"), next("here"), next("here")], [6, 8, 10]);
-        assert_eq!(places("here"), 0, "no other session gets to know it");
+        assert_eq!(slots("here"), 0, "no other session gets to know it");
         let max_id: i64 = one("SELECT max_id FROM snowflake_ids.segment WHERE tag = 'here'");
         assert_eq!(max_id, 4, "written when it commits");
     }
@@ -69,7 +69,7 @@ mod tests {
         run("SET snowflake_ids.segment_auto_create = on");
         let id = next("made by the worker");
         assert_eq!(next("made by the worker"), id + 1);
-        assert_eq!(places("made by the worker"), 1);
+        assert_eq!(slots("made by the worker"), 1);
     }
 
     #[pg_test]

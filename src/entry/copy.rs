@@ -23,7 +23,7 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
         let request: *const pg_sys::SupportRequestSimplify =
             (*call).args.as_ptr().read().value.cast_mut_ptr();
         let simplifies = (*request).type_ == pg_sys::NodeTag::T_SupportRequestSimplify;
-        if simplifies && (*request).root.is_null() { twin_of((*request).fcall) } else { NO_ANSWER }
+        if simplifies && (*request).root.is_null() { copy_variant_of((*request).fcall) } else { NO_ANSWER }
     }
 }
 
@@ -32,7 +32,7 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
 /// # Safety
 /// Called by the planner, with a call of a function that has the support function above.
 #[pg_guard]
-unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datum {
+unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datum {
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
     // SAFETY: as above, within a transaction. The new call has a list of its own, with the arguments of the other.
     unsafe {
@@ -46,11 +46,11 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
             _ => c"snowflake_nextval_in_copy",
         };
         // The twin is for everyone: it is the caller's right to call the original that counts.
-        let Some(twin) = catalog::function_beside((*call).funcid, name, types) else { return NONE };
-        if !role::may_execute((*call).funcid) || !role::may_execute(twin) {
+        let Some(copy_variant) = catalog::function_beside((*call).funcid, name, types) else { return NONE };
+        if !role::may_execute((*call).funcid) || !role::may_execute(copy_variant) {
             return NONE;
         }
-        utility::note_planned();
+        utility::record_planned();
         let size = i32::try_from(size_of::<pg_sys::Datum>()).unwrap_or_default();
         let key = pg_sys::makeConst(
             pg_sys::INTERNALOID,
@@ -64,7 +64,7 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
         let arguments = pg_sys::lappend(pg_sys::list_copy((*call).args), key.cast());
         let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
         let (collation, input) = ((*call).funccollid, (*call).inputcollid);
-        pg_sys::makeFuncExpr(twin, (*call).funcresulttype, arguments, collation, input, form).into()
+        pg_sys::makeFuncExpr(copy_variant, (*call).funcresulttype, arguments, collation, input, form).into()
     }
 }
 

@@ -4,8 +4,8 @@ use crate::pg::report::raise;
 use crate::pg::tag::tag_of;
 use crate::pg::text::{bytes_of, is_plain};
 use crate::segment;
+use crate::segment::cache::{self, CachedTag};
 use crate::segment::error::SegmentError;
-use crate::segment::held::{self, Held};
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
 
@@ -37,17 +37,17 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         let tag = bytes_of(argument.value);
         let seen = &raw mut (*(*call).flinfo).fn_extra;
         // The tag of the last row is mostly this row's, too.
-        let held = match (*seen).cast::<Held>().as_ref() {
-            Some(held) if *held.tag == *tag => held,
+        let cached = match (*seen).cast::<CachedTag>().as_ref() {
+            Some(cached) if *cached.tag == *tag => cached,
             // Longer ones are no tags, and take long to look for.
             _ if tag.len() > MAX_TAG_BYTES => return None,
             _ => {
-                let held = held::find(tag)?;
-                *seen = std::ptr::from_ref(held).cast_mut().cast();
-                held
+                let cached = cache::find(tag)?;
+                *seen = std::ptr::from_ref(cached).cast_mut().cast();
+                cached
             }
         };
-        segment::next_at_once(held)
+        segment::next_at_once(cached)
     }
 }
 

@@ -66,7 +66,7 @@ extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) ->
 extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: the same.
     let (sequence, id) = unsafe { (argument(call, 0), argument(call, 1)) };
-    sequence::noted_of_column(sequence, id).into()
+    sequence::recorded_of_column(sequence, id).into()
 }
 
 /// Fails unless the current role may call the server's function.

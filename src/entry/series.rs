@@ -27,27 +27,27 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         }
         let key = table.key(&table.column(key_column));
         let owner = (*(*trigger.tg_relation).rd_rel).relowner;
-        let (known, taken) =
+        let (cached, taken) =
             series::next_for(c"INSERT", series.to_bytes(), &key, owner).unwrap_or_else(|error| raise(error));
         let value = match column.of {
             pg_sys::INT8OID => taken.number.into_datum(),
             pg_sys::INT4OID => i32::try_from(taken.number).ok().and_then(IntoDatum::into_datum),
             pg_sys::INT2OID => i16::try_from(taken.number).ok().and_then(IntoDatum::into_datum),
             pg_sys::TEXTOID | pg_sys::VARCHAROID => {
-                let text = known.written(taken).unwrap_or_else(|report| raise(*report));
+                let text = cached.written(taken).unwrap_or_else(|report| raise(*report));
                 let room =
                     usize::try_from(column.modifier).ok().map(|room| room.saturating_sub(pg_sys::VARHDRSZ));
                 if room.is_some_and(|room| tag::chars(text.as_bytes()) > room) {
-                    let (series, column) = (known.shown(), column.shown());
-                    let text = known.series.write(taken.day, taken.number);
+                    let (series, column) = (cached.shown(), column.shown());
+                    let text = cached.series.write(taken.day, taken.number);
                     raise(report(&SeriesError::LongText { series, text, column }));
                 }
                 text.into_datum()
             }
-            _ => raise(report(&SeriesError::ColumnType { series: known.shown(), column: column.shown() })),
+            _ => raise(report(&SeriesError::ColumnType { series: cached.shown(), column: column.shown() })),
         };
         let value = value.unwrap_or_else(|| {
-            let (series, column) = (known.shown(), column.shown());
+            let (series, column) = (cached.shown(), column.shown());
             raise(report(&SeriesError::NoRoom { series, number: taken.number, column }))
         });
         let (mut number, mut value, mut is_null) = (c_int::from(column.number), value, false);
@@ -98,14 +98,14 @@ struct CallingTable<'a> {
 }
 
 /// A column of it.
-struct Column<'a> {
+struct KeyColumn<'a> {
     name: &'a CStr,
     number: i16,
     of: pg_sys::Oid,
     modifier: i32,
 }
 
-impl Column<'_> {
+impl KeyColumn<'_> {
     fn shown(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
@@ -118,7 +118,7 @@ impl CallingTable<'_> {
     }
 
     /// The column of a name. Partitions may have it in another place than their parent.
-    fn column<'a>(&self, name: &'a CStr) -> Column<'a> {
+    fn column<'a>(&self, name: &'a CStr) -> KeyColumn<'a> {
         let pointer: *const c_char = name.as_ptr();
         // SAFETY: as above. A number above 0 is that of a column of the table's.
         unsafe {
@@ -131,12 +131,12 @@ impl CallingTable<'_> {
             let (mut of, mut modifier, mut collation) = (pg_sys::InvalidOid, -1, pg_sys::InvalidOid);
             let table = (*self.relation).rd_id;
             pg_sys::get_atttypetypmodcoll(table, number, &raw mut of, &raw mut modifier, &raw mut collation);
-            Column { name, number, of, modifier }
+            KeyColumn { name, number, of, modifier }
         }
     }
 
     /// Returns what the row has there; None where it is null.
-    fn value(&self, column: &Column<'_>) -> Option<pg_sys::Datum> {
+    fn value(&self, column: &KeyColumn<'_>) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the row is one of the table's, which has this column.
         let value =
@@ -144,7 +144,7 @@ impl CallingTable<'_> {
         (!is_null).then_some(value)
     }
 
-    fn key(&self, column: &Column<'_>) -> Key {
+    fn key(&self, column: &KeyColumn<'_>) -> Key {
         let Some(value) = self.value(column) else {
             raise(report(&SeriesError::NullKey { series: self.shown() }))
         };

@@ -75,8 +75,8 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
     };
     if of.isnull {
         // A fault of the series is told first.
-        let known = series::look_up(name).unwrap_or_else(|error| raise(error));
-        raise(report(&SeriesError::NullKey { series: known.shown() }));
+        let cached = series::look_up(name).unwrap_or_else(|error| raise(error));
+        raise(report(&SeriesError::NullKey { series: cached.shown() }));
     }
     match series::next(c"series_nextval()", name, &key(of.value)) {
         Ok((_, taken)) => taken.number,

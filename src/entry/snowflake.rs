@@ -1,6 +1,6 @@
 //! `snowflake_nextval`.
 
-use crate::named::{self, Known};
+use crate::named::{self, CachedGenerator};
 use crate::pg::report::{raise, report};
 use crate::pg::text::{bytes_of, is_plain, length_of};
 use crate::snowflake;
@@ -20,12 +20,12 @@ entry!(
     pg_finfo_snowflake_nextval_of_generator_wrapper,
     guarded_of_generator,
     // SAFETY: called by the server, with what it passes.
-    |call| snowflake::next_of_at_once(unsafe { known(call)? }),
+    |call| snowflake::next_of_at_once(unsafe { cached(call)? }),
     // SAFETY: as above.
     |call| next(Some(unsafe { looked_up(call) }))
 );
 
-fn next(of: Option<&'static Known>) -> i64 {
+fn next(of: Option<&'static CachedGenerator>) -> i64 {
     snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(&error)))
 }
 
@@ -34,14 +34,14 @@ fn next(of: Option<&'static Known>) -> i64 {
 /// # Safety
 /// Called with what the server passes to a strict function with a text argument.
 #[inline]
-pub(super) unsafe fn known(call: pg_sys::FunctionCallInfo) -> Option<&'static Known> {
+pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static CachedGenerator> {
     // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
     // never freed.
     unsafe {
         let function = (*call).flinfo.as_mut()?;
         let seen = function.fn_extra;
         if seen.addr() & CONSTANT != 0 {
-            return seen.map_addr(|address| address & !CONSTANT).cast::<Known>().as_ref();
+            return seen.map_addr(|address| address & !CONSTANT).cast::<CachedGenerator>().as_ref();
         }
         let argument = (*call).args.as_ptr().read();
         if !is_plain(argument.value.cast_mut_ptr()) {
@@ -49,18 +49,18 @@ pub(super) unsafe fn known(call: pg_sys::FunctionCallInfo) -> Option<&'static Kn
         }
         let name = bytes_of(argument.value);
         // The generator of the last row is mostly this row's, too.
-        match seen.cast::<Known>().as_ref() {
-            Some(known) if known.name() == name => Some(known),
+        match seen.cast::<CachedGenerator>().as_ref() {
+            Some(cached) if cached.name() == name => Some(cached),
             // Longer ones are no names, and take long to look for.
             _ if name.len() > MAX_NAME_BYTES => None,
             _ => {
-                let known = named::find(name)?;
+                let cached = named::find(name)?;
                 let constant = if is_constant(function.fn_expr) { CONSTANT } else { 0 };
-                function.fn_extra = std::ptr::from_ref(known)
+                function.fn_extra = std::ptr::from_ref(cached)
                     .cast_mut()
                     .cast::<c_void>()
                     .map_addr(|address| address | constant);
-                Some(known)
+                Some(cached)
             }
         }
     }
@@ -68,7 +68,7 @@ pub(super) unsafe fn known(call: pg_sys::FunctionCallInfo) -> Option<&'static Kn
 
 /// In the address of what a call site remembers: its name is a constant, and need not be looked at again.
 const CONSTANT: usize = 1;
-const _: () = assert!(align_of::<Known>() > CONSTANT);
+const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 
 /// Returns whether the first argument of a call is a constant. A parameter is none: a plan is used again with other values.
 ///
@@ -91,7 +91,7 @@ unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
 ///
 /// # Safety
 /// Called with what the server passes to a strict function with a text argument.
-pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static Known {
+pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static CachedGenerator {
     // SAFETY: as above; the argument is a text.
     let name = unsafe { name_of((*call).args.as_ptr().read().value) };
     name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)))

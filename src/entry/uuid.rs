@@ -1,7 +1,7 @@
 //! `snowflake_uuid` and `snowflake_uuid_text`.
 
-use super::snowflake::{known, looked_up};
-use crate::named::Known;
+use super::snowflake::{cached, looked_up};
+use crate::named::CachedGenerator;
 use crate::pg::report::{raise, report};
 use crate::pg::uuid::{as_text, as_uuid};
 use crate::snowflake;
@@ -28,7 +28,7 @@ entry!(
     pg_finfo_snowflake_uuid_of_generator_wrapper,
     guarded_of_generator,
     // SAFETY: called by the server, with what it passes.
-    |call| as_uuid(snowflake::uuid_of_at_once(unsafe { known(call)? })?),
+    |call| as_uuid(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
     // SAFETY: as above.
     |call| next("snowflake_uuid", Some(unsafe { looked_up(call) }), as_uuid)
 );
@@ -37,14 +37,14 @@ entry!(
     pg_finfo_snowflake_uuid_text_of_generator_wrapper,
     guarded_text_of_generator,
     // SAFETY: called by the server, with what it passes.
-    |call| as_text(snowflake::uuid_of_at_once(unsafe { known(call)? })?),
+    |call| as_text(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
     // SAFETY: as above.
     |call| next("snowflake_uuid_text", Some(unsafe { looked_up(call) }), as_text)
 );
 
 fn next(
     function: &'static str,
-    of: Option<&'static Known>,
+    of: Option<&'static CachedGenerator>,
     as_result: fn(Uuid) -> Option<pg_sys::Datum>,
 ) -> pg_sys::Datum {
     let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(&error)));

@@ -8,7 +8,7 @@ use snowflake_ids_core::registry::lease_launch::LeaseTask;
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_ids_launcher_main(_argument: pg_sys::Datum) {
-    worker::note_termination();
+    worker::record_termination();
     worker::connect_to_no_database();
     launcher::run();
 }
@@ -25,7 +25,7 @@ pub extern "C-unwind" fn snowflake_ids_refill_worker_main(argument: pg_sys::Datu
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn snowflake_ids_lease_worker_main(argument: pg_sys::Datum) {
     worker::die_when_terminated();
-    let (errand, database) = worker::number_and_database(argument);
-    let errand = if errand == 1 { LeaseTask::Look } else { LeaseTask::Serve };
-    lease_worker::run(errand, database);
+    let (task, database) = worker::number_and_database(argument);
+    let task = if task == 1 { LeaseTask::Look } else { LeaseTask::Serve };
+    lease_worker::run(task, database);
 }

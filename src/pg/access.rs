@@ -71,7 +71,7 @@ extern "C-unwind" fn notify(access: pg_sys::ObjectAccessType::Type, class: pg_sy
             (watch.sequence_dropped)(object);
         }
         (pg_sys::RelationRelationId, Access::OAT_POST_ALTER) if sequence::is_sequence(object) => {
-            utility::note_altered(object);
+            utility::record_altered(object);
         }
         (_, Access::OAT_FUNCTION_EXECUTE) => (watch.setval_called)(),
         _ => {}

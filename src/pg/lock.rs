@@ -37,7 +37,7 @@ pub enum For {
     /// Sweeping away what sections left.
     Sweep,
     /// The ids that transactions gave out and that may be rolled back.
-    Floors,
+    HighWaterMarks,
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.

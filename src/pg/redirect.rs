@@ -31,7 +31,7 @@ pub struct Targets {
     /// In the order of [`Called`].
     pub calls: [pg_sys::Oid; 5],
     /// Notes the id of a column as its sequence's number.
-    pub noted: pg_sys::Oid,
+    pub recorded: pg_sys::Oid,
     /// The functions that defaults of columns take ids from.
     pub ids: [pg_sys::Oid; 6],
     /// The sequence that a column owns and whose calls are redirected.
@@ -148,11 +148,11 @@ extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     *found = REDIRECT.get().and_then(|redirect| redirect());
 }
 
-/// [`note_defaults`] with a guard around it: it calls the server.
+/// [`record_defaults`] with a guard around it: it calls the server.
 #[pg_guard]
-unsafe extern "C-unwind" fn note_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
+unsafe extern "C-unwind" fn record_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
     // SAFETY: the caller's.
-    unsafe { note_defaults(&*query, &*targets) }
+    unsafe { record_defaults(&*query, &*targets) }
 }
 
 /// [`call_for`] with a guard around it: null where there is none.
@@ -170,7 +170,7 @@ unsafe extern "C-unwind" fn call_for_node(
 ///
 /// # Safety
 /// `query` is one that may be changed.
-unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
+unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     // SAFETY: as above: its lists are of what the server puts there.
     unsafe {
         let Some(place) = usize::try_from(query.resultRelation).ok().and_then(|place| place.checked_sub(1))
@@ -181,17 +181,17 @@ unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
         let Some(table) = tables.get_ptr(place).map(|table| (*table).relid) else { return };
         match query.commandType {
             pg_sys::CmdType::CMD_INSERT => {
-                note_columns(query.targetList, &tables, table, targets);
+                record_columns(query.targetList, &tables, table, targets);
                 if let Some(conflict) = query.onConflict.as_ref() {
-                    note_columns(conflict.onConflictSet, &tables, table, targets);
+                    record_columns(conflict.onConflictSet, &tables, table, targets);
                 }
             }
-            pg_sys::CmdType::CMD_UPDATE => note_columns(query.targetList, &tables, table, targets),
+            pg_sys::CmdType::CMD_UPDATE => record_columns(query.targetList, &tables, table, targets),
             #[cfg(not(feature = "pg14"))]
             pg_sys::CmdType::CMD_MERGE => {
                 let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
                 for action in actions.iter_ptr() {
-                    note_columns((*action).targetList, &tables, table, targets);
+                    record_columns((*action).targetList, &tables, table, targets);
                 }
             }
             _ => {}
@@ -201,7 +201,7 @@ unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
 
 /// # Safety
 /// The list is of the columns that a row is made of; `tables` are those of the query that it is in.
-unsafe fn note_columns(
+unsafe fn record_columns(
     columns: *mut pg_sys::List,
     tables: &pgrx::PgList<pg_sys::RangeTblEntry>,
     table: pg_sys::Oid,
@@ -214,7 +214,7 @@ unsafe fn note_columns(
             // Of a column of another type, the values of several rows are converted together.
             let value = unconverted(slot);
             if !is_node(*value, pg_sys::NodeTag::T_Var) {
-                note_value(slot, table, (*column).resno, targets);
+                record_value(slot, table, (*column).resno, targets);
                 continue;
             }
             // Of several rows: VALUES (DEFAULT, ...), (DEFAULT, ...).
@@ -228,7 +228,7 @@ unsafe fn note_columns(
             }
             for row in pgrx::PgList::<pg_sys::List>::from_pg((*rows).values_lists).iter_ptr() {
                 if usize::try_from((*row).length).is_ok_and(|length| cell < length) {
-                    note_value(
+                    record_value(
                         &raw mut (*(*row).elements.add(cell)).ptr_value,
                         table,
                         (*column).resno,
@@ -242,14 +242,14 @@ unsafe fn note_columns(
 
 /// # Safety
 /// The slot holds the value of this column: a node or null. What is made belongs to the memory that statements are planned in.
-unsafe fn note_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
+unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
     // SAFETY: as above.
     unsafe {
         let slot = unconverted(slot);
         if gives_id(*slot, targets)
             && let Some(sequence) = sequence_of(table, column, targets.of_column)
         {
-            *slot = make_call(targets.noted, sequence, Some((*slot).cast())).cast();
+            *slot = make_call(targets.recorded, sequence, Some((*slot).cast())).cast();
         }
     }
 }
@@ -354,7 +354,7 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
     unsafe {
         match (*node).type_ {
             NodeTag::T_Query => {
-                note_defaults_of(node.cast(), context.cast());
+                record_defaults_of(node.cast(), context.cast());
                 return walk_query(node.cast(), redirect_node, context, 0);
             }
             NodeTag::T_FuncExpr => {

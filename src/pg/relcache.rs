@@ -15,7 +15,7 @@ const MOST: usize = 8;
 
 static LISTENERS: PerProcess<Cell<[Option<Listener>; MOST]>> = PerProcess::new(Cell::new([None; MOST]));
 
-/// Has a listener called from now on. Each is to call this once in its life.
+/// Has a listener called from now on. Each is to call this once in its generation.
 pub fn listen(listener: Listener) {
     static ONCE: Once = Once::new();
     let mut listeners = LISTENERS.get();

@@ -78,7 +78,7 @@ pub fn copies_in() -> bool {
 }
 
 /// Notes that an expression is planned as it must be nowhere but in this COPY FROM.
-pub fn note_planned() {
+pub fn record_planned() {
     PLANNED.set(true);
 }
 
@@ -88,7 +88,7 @@ pub(super) fn alters_sequence() -> bool {
 }
 
 /// Notes a sequence that it has altered.
-pub(super) fn note_altered(sequence: pg_sys::Oid) {
+pub(super) fn record_altered(sequence: pg_sys::Oid) {
     if let Ok(mut altered) = ALTERED.try_borrow_mut()
         && !altered.contains(&sequence)
     {

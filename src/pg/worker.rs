@@ -31,11 +31,11 @@ pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBac
 ///
 /// # Errors
 /// All of `max_worker_processes` are in use.
-pub fn start_lease_worker(errand: LeaseTask, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+pub fn start_lease_worker(task: LeaseTask, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start(
         "snowflake_ids lease worker",
         "snowflake_ids_lease_worker_main",
-        (errand == LeaseTask::Look).into(),
+        (task == LeaseTask::Look).into(),
         database,
     )
 }
@@ -71,7 +71,7 @@ unsafe extern "C-unwind" {
 }
 
 /// SIGTERM ends the next sleep, without a line in the log: for a worker that nothing needs to interrupt.
-pub fn note_termination() {
+pub fn record_termination() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
 }
 

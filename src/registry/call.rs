@@ -6,7 +6,7 @@ use crate::pg::libpq::{Connection, options_of, owner_of};
 use crate::pg::report::{caught, letters, log, raise, report, spi};
 use crate::pg::{guc, server, transaction, worker};
 use crate::settings;
-use crate::shared::registries::{self, Noted};
+use crate::shared::registries::{self, SharedEndpointStatus};
 use crate::store::citus;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -15,7 +15,7 @@ use snowflake_ids_core::registry::citus::COORDINATOR;
 use snowflake_ids_core::registry::client::{Network, Options, RegistryClient, RemoteStatement};
 use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlError};
 use snowflake_ids_core::registry::handover::Registries;
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::worker::refill::TransactionError;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct Libpq;
 
 impl Network for Libpq {
     type Connection = Connection;
-    type Notes = Noted;
+    type Status = SharedEndpointStatus;
 
     fn uptime(&self) -> Duration {
         uptime()
@@ -89,8 +89,8 @@ impl Network for Libpq {
         connection.ask(sql, argument, limit, wire::MAX_BYTES)
     }
 
-    fn notes(&self, site: &Site) -> Noted {
-        Noted(registries::entry(server::database(), site.position, &site.server))
+    fn status(&self, endpoint: &Endpoint) -> SharedEndpointStatus {
+        SharedEndpointStatus(registries::entry(server::database(), endpoint.position, &endpoint.server))
     }
 
     fn log(&self, text: &str) {

@@ -7,7 +7,7 @@ use crate::pg::clock::SystemClock;
 use crate::pg::encoding::to_utf8;
 use crate::pg::report::report;
 use crate::segment::error::SegmentError;
-use crate::segment::place;
+use crate::segment::slot;
 use crate::settings;
 use crate::store::registry as store;
 use crate::store::segment;
@@ -15,8 +15,8 @@ use crate::store::tables::SEGMENT;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::registry::error::UnusableRegistry;
-use snowflake_ids_core::registry::handover::{self, NodeTables, NotedFloor};
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::handover::{self, NodeTables, RolledBackTag};
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, ReceivedTag, RequestBody};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
@@ -58,16 +58,16 @@ impl NodeTables for OwnTables {
         Ok(store::lock()?)
     }
 
-    fn keep_sites(&mut self) -> Result<(), RegistryFailure> {
-        Ok(store::keep_sites()?)
+    fn keep_endpoints(&mut self) -> Result<(), RegistryFailure> {
+        Ok(store::keep_endpoints()?)
     }
 
-    fn sites(&mut self) -> Result<Vec<Site>, RegistryFailure> {
-        Ok(store::sites()?)
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, RegistryFailure> {
+        Ok(store::endpoints()?)
     }
 
-    fn set_sites(&mut self, sites: &[Site]) -> Result<(), RegistryFailure> {
-        Ok(store::set_sites(sites)?)
+    fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), RegistryFailure> {
+        Ok(store::set_endpoints(endpoints)?)
     }
 
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, RegistryFailure> {
@@ -78,18 +78,19 @@ impl NodeTables for OwnTables {
         Ok(store::received_tags(only)?)
     }
 
-    fn floors(&mut self) -> Result<Vec<NotedFloor>, RegistryFailure> {
-        let noted = |(tag, floor): (_, _)| {
-            let life = segment::life(&tag)?;
-            Ok(to_utf8(tag.as_bytes()).map(|tag| NotedFloor { tag, floor, life }))
+    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, RegistryFailure> {
+        let recorded = |(tag, high_water_mark): (_, _)| {
+            let tag_generation = segment::tag_generation(&tag)?;
+            Ok(to_utf8(tag.as_bytes()).map(|tag| RolledBackTag { tag, high_water_mark, tag_generation }))
         };
-        let floors = SEGMENT.find().map(place::floors).unwrap_or_default();
-        let floors = floors.into_iter().map(noted).collect::<Result<Vec<_>, SpiError>>()?;
-        Ok(floors.into_iter().flatten().collect())
+        let high_water_marks = SEGMENT.find().map(slot::high_water_marks).unwrap_or_default();
+        let high_water_marks =
+            high_water_marks.into_iter().map(recorded).collect::<Result<Vec<_>, SpiError>>()?;
+        Ok(high_water_marks.into_iter().flatten().collect())
     }
 
-    fn note_all(&mut self) -> Result<(), RegistryFailure> {
-        Ok(store::note_all()?)
+    fn record_all(&mut self) -> Result<(), RegistryFailure> {
+        Ok(store::record_all()?)
     }
 
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), RegistryFailure> {
@@ -100,8 +101,8 @@ impl NodeTables for OwnTables {
         Ok(join::leases_for(identity)?)
     }
 
-    fn give_up_lease(&mut self, site: &Site) -> Result<(), RegistryFailure> {
-        Ok(join::give_up_lease(site)?)
+    fn give_up_lease(&mut self, endpoint: &Endpoint) -> Result<(), RegistryFailure> {
+        Ok(join::give_up_lease(endpoint)?)
     }
 
     fn switch(&mut self, moves_lease: bool) -> Result<(), RegistryFailure> {

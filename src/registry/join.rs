@@ -7,19 +7,19 @@ use crate::pg::process::PerProcess;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
-use crate::segment::place;
+use crate::segment::slot;
 use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases, leases};
 use crate::shared::registries;
 use crate::store::citus;
-use crate::store::registry as sites;
+use crate::store::registry as endpoints;
 use crate::store::tables::{REGISTRY_SERVER, WORKER_LEASE};
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease::Lease;
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::server::state::Identity;
@@ -28,21 +28,21 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
 /// when its expiry has passed. Should the transaction be rolled back, one is leased again.
-pub fn give_up_lease(site: &Site) -> Result<(), IssuerError> {
+pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     // Another database may be the one that leases it.
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
         return Ok(());
     };
-    let given_up = issuer::change(shared, |state, _| state.leave_registry(&site.seen.identity))?;
-    let Some((lease, claim)) = given_up else { return Ok(()) };
+    let given_up = issuer::change(shared, |state, _| state.leave_registry(&endpoint.seen.identity))?;
+    let Some((lease, pending_token)) = given_up else { return Ok(()) };
     // Ended by now: its mark is exact.
     let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
     let Lease { datacenter, worker, .. } = lease;
     let mut there = others();
     // By one of these tokens the row is known, if a renewal is on its way.
-    let released = [Some(lease.token), claim].into_iter().flatten().try_for_each(|token| {
+    let released = [Some(lease.token), pending_token].into_iter().flatten().try_for_each(|token| {
         let release = RequestBody::Release { datacenter, worker, token, from };
-        there.ask(&site.server, Some(&site.seen), release).map(drop)
+        there.ask(&endpoint.server, Some(&endpoint.seen), release).map(drop)
     });
     match released {
         Ok(()) => issuer::change(shared, |state, _| state.former = None)?,
@@ -75,7 +75,7 @@ pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
 /// Empties the buffers of this database, now and when this is committed: ids that were reserved before cannot be published any
 /// more, as the caller's locks hold refills up.
 pub fn switch(moves_lease: bool) {
-    place::leave_all(server::database(), None);
+    slot::leave_all(server::database(), None);
     transaction::watch(&HOOKS);
     CHANGED.set(true);
     if moves_lease && settings::lease_duration() > wire::MAX_LEASE {
@@ -94,7 +94,7 @@ pub fn is_alone() -> bool {
 
 /// Notes that this transaction has this database draw from a registry, or be one, or end that: the launcher looks when it has
 /// ended. Should the server end before, the state tells.
-pub fn note_change() -> Result<(), IssuerError> {
+pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
     };
@@ -192,10 +192,10 @@ fn refuse_to_prepare() {
 /// Reads the registry that this database uses as the transaction commits.
 fn look() {
     if *MOVING.borrow() != Moving::No {
-        let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(sites::sites)).transpose();
+        let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(endpoints::endpoints)).transpose();
         let found = transaction::with_snapshot(look).unwrap_or_else(|error| raise(spi(&error)));
-        let first = found.and_then(|sites| sites.into_iter().next());
-        MOVING.replace(first.map_or(Moving::Yes, |site| Moving::To(site.seen.identity)));
+        let first = found.and_then(|endpoints| endpoints.into_iter().next());
+        MOVING.replace(first.map_or(Moving::Yes, |endpoint| Moving::To(endpoint.seen.identity)));
     }
 }
 

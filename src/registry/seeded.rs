@@ -5,7 +5,7 @@ use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::report::{raise, spi};
 use crate::pg::transaction::{self, Hooks};
-use crate::segment::place;
+use crate::segment::slot;
 use crate::store::registry as store;
 use snowflake_ids_core::registry::handover::Seeded;
 use snowflake_ids_core::sequence::directory::Tag;
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));
 
 /// The registries have a tag whose ids are above one. A savepoint that is rolled back changes nothing of that.
-pub fn note(source: Source, tag: &Tag, highest: i64) {
+pub fn record(source: Source, tag: &Tag, highest: i64) {
     static HOOKS: Hooks =
         Hooks { before_commit: settle, before_prepare: settle, committed, ended: forget, ..Hooks::none() };
     transaction::watch(&HOOKS);
@@ -31,19 +31,19 @@ fn settle() {
         return;
     }
     let all = SEEDED.replace(Seeded::NONE);
-    let noted = transaction::with_snapshot(|| {
+    let recorded = transaction::with_snapshot(|| {
         all.settle(|(source, tag), highest| {
-            if source.is_there() { source.as_owner(|| store::note_reached(tag, highest)) } else { Ok(()) }
+            if source.is_there() { source.as_owner(|| store::record_reached(tag, highest)) } else { Ok(()) }
         })
     });
-    if let Err(error) = noted {
+    if let Err(error) = recorded {
         raise(spi(&error));
     }
     SEEDED.replace(all);
 }
 
 fn discard((source, tag): &(Source, Tag)) {
-    place::discard(*source, tag);
+    slot::discard(*source, tag);
 }
 
 fn committed() {

@@ -8,7 +8,7 @@ use crate::pg::encoding::from_utf8;
 use crate::pg::report::{raise, report};
 use crate::pg::{cluster, database, server, tag, worker};
 use crate::segment::error::SegmentError;
-use crate::segment::place;
+use crate::segment::slot;
 use crate::shared::generator::shared;
 use crate::store::citus;
 use crate::store::registry as tags;
@@ -25,7 +25,7 @@ use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{Floor, Share};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Share};
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Explain, UnixMicros};
@@ -62,7 +62,7 @@ pub fn is_registry() -> Result<bool, SpiError> {
     let known = issuer::change(shared, |state, _| {
         let is_known =
             state.registry == Some(server::database()) && state.leases_with.as_ref() == Some(&this.identity);
-        (is_known, [state.lease.as_ref().map(|lease| lease.token), state.claim])
+        (is_known, [state.lease.as_ref().map(|lease| lease.token), state.pending_token])
     });
     let (is_known, own) = known.unwrap_or_default();
     Ok(is_known || has_others(own, shared.now())?)
@@ -122,7 +122,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, Registr
             ResponseBody::Reserved(reserve_all(&mut TagTables(SEGMENT.find()), wants)?)
         }
         RequestBody::ReserveNumbers(_) => ResponseBody::ReservedNumbers(NoSeries::Unknown),
-        RequestBody::Lease(wish) => ResponseBody::Leased(worker_ids::lease(&mut Rows, &wish, now)?),
+        RequestBody::Lease(demand) => ResponseBody::Leased(worker_ids::lease(&mut Rows, &demand, now)?),
         RequestBody::Renew { worker, token, entry } => {
             ResponseBody::Renewed(worker_ids::renew(&mut Rows, worker, token, &entry, now)?)
         }
@@ -181,7 +181,7 @@ impl TagRegistry for TagTables {
         from_utf8(text).and_then(|bytes| tag::checked(&bytes).ok())
     }
 
-    fn floor(&mut self, tag: &Tag) -> Option<Floor> {
-        self.0.and_then(|source| place::floor(source, tag))
+    fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark> {
+        self.0.and_then(|source| slot::high_water_mark(source, tag))
     }
 }

@@ -3,8 +3,8 @@
 //! A session looks into the tables once for each tag and role, and keeps what it found until the server tells that the
 //! tables, a role or a membership has changed.
 
+use super::cache::{self, Permit};
 use super::error::SegmentError;
-use super::held::{self, Permit};
 use super::timeout::SegmentTimeout;
 use crate::pg::catalog::{Table, Unseen, is_superuser};
 use crate::pg::read_lock::Wait;
@@ -19,7 +19,7 @@ use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 /// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
 /// be asked again.
 pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
-    let known = held::find(tag.as_bytes()).and_then(held::Held::known_permit);
+    let known = cache::find(tag.as_bytes()).and_then(cache::CachedTag::known_permit);
     known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
@@ -30,7 +30,7 @@ pub fn check(
     role: Oid,
     timeout: Option<&SegmentTimeout>,
 ) -> Result<Permit, SegmentError> {
-    role::on_change(held::forget_permits);
+    role::on_change(cache::forget_permits);
     match permit(tag, action, role, timeout) {
         Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
         Err(Unseen::Locked) => {
@@ -76,8 +76,8 @@ fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Un
 /// Returns what a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
 fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
-    let note = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
-    each_row(&SEGMENT_PRIVILEGE, tag, timeout, note)?;
+    let record = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
+    each_row(&SEGMENT_PRIVILEGE, tag, timeout, record)?;
     let theirs = grants.into_iter().filter_map(|(grantee, list)| {
         let grantee = grantee?;
         let has = grantee == InvalidOid || role::has_rights_of(role, grantee);

@@ -1,7 +1,7 @@
 //! Rows of the table of bound sequences: written with its owner's rights for a sequence's owner, who has been looked at.
 
+use super::cache;
 use super::error::SequenceError;
-use super::known;
 use crate::pg::report::{raise, spi};
 use crate::pg::sequence;
 use crate::pg::statement::Statement;
@@ -51,7 +51,7 @@ pub fn record(
     last_number: i64,
     generator: Option<&TagText>,
 ) -> Result<(), SequenceError> {
-    if !known::stands_at_end(of) {
+    if !cache::stands_at_end(of) {
         return Err(SequenceError::NotAtEnd(sequence::name(of)));
     }
     with_table(of, || {
@@ -97,17 +97,17 @@ pub fn forget_dropped_at_once() {
 /// on a restart of the sequence restarts what it is bound to. Waits for nobody.
 pub fn confirm(of: Oid) {
     // To a statement that sees no new commits, a row that others have marked is an error.
-    if matches!(known::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
+    if matches!(cache::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
         && server::is_writable()
         && transaction::sees_new_commits()
-        && known::stands_at_end(of)
+        && cache::stands_at_end(of)
     {
         at_once(|| CONFIRM.run(&[of.into()]));
     }
 }
 
 fn at_once(work: impl FnOnce() -> Result<(), SpiError>) {
-    let done = SEQUENCE_BINDING.find().and_then(|table| table.as_owner_at_once(|| known::tidy(work)));
+    let done = SEQUENCE_BINDING.find().and_then(|table| table.as_owner_at_once(|| cache::tidy(work)));
     if let Some(Err(error)) = done {
         raise(spi(&error));
     }

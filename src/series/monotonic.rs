@@ -1,14 +1,14 @@
 //! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges out of the buffers of a tag of its own.
 
+use super::cache::{CachedSeries, shown_key};
 use super::error::NoNumberError;
-use super::known::{KnownSeries, shown_key};
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding;
 use crate::pg::process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::error::SegmentError;
-use crate::segment::{self, Served, own, place};
+use crate::segment::{self, Served, slot, transaction_tags};
 use crate::shared::registries;
 use crate::shared::sections::{Sections, sections};
 use crate::shared::segments::{Segments, segments};
@@ -20,7 +20,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::segment::Miss;
-use snowflake_ids_core::series::monotonic::{self, Claim, Hash, SectionBounds, SectionNeed, section_of};
+use snowflake_ids_core::series::monotonic::{self, Hash, SectionBounds, SectionNeed, SectionRef, section_of};
 use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
@@ -30,47 +30,47 @@ const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key out of memory, if it has one. Throws nothing.
 #[inline]
-pub fn at_once(known: &KnownSeries, key: &Key) -> Option<Number> {
-    let sections = sections().filter(|_| own::is_empty())?;
-    let number = section_at_once(known, key)?;
-    let (slot, claim) = known.section(number)?;
-    let number = take(sections, slot, claim, sections.hash(known.series.id, key)).ok()?;
+pub fn at_once(cached: &CachedSeries, key: &Key) -> Option<Number> {
+    let sections = sections().filter(|_| transaction_tags::is_empty())?;
+    let number = section_at_once(cached, key)?;
+    let (slot, section_ref) = cached.section(number)?;
+    let number = take(sections, slot, section_ref, sections.hash(cached.series.id, key)).ok()?;
     Some(Number { number, day: 0 })
 }
 
 /// Takes the next number of a key.
-pub fn next(known: &KnownSeries, key: &Key) -> Result<Number, NoNumberError> {
-    let sections = ready(known)?;
-    let (number, hash) = (section_of_key(known, key), sections.hash(known.series.id, key));
-    let seen = match known.section(number).filter(|_| own::is_empty()) {
-        Some((slot, claim)) => match take(sections, slot, claim, hash) {
+pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
+    let sections = ready(cached)?;
+    let (number, hash) = (section_of_key(cached, key), sections.hash(cached.series.id, key));
+    let seen = match cached.section(number).filter(|_| transaction_tags::is_empty()) {
+        Some((slot, section_ref)) => match take(sections, slot, section_ref, hash) {
             Ok(number) => return Ok(Number { number, day: 0 }),
-            Err(miss) => seen_by(claim, miss),
+            Err(miss) => seen_by(section_ref, miss),
         },
         None => None,
     };
-    let number = supply(known, key, sections, hash, seen)?;
+    let number = supply(cached, key, sections, hash, seen)?;
     Ok(Number { number, day: 0 })
 }
 
 /// Has all keys of the key's section go on above a value. What they gave is never given again, whatever `force` says.
-pub fn set(known: &KnownSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     if force {
-        return Err(SeriesError::NoForce { series: known.shown() }.into());
+        return Err(SeriesError::NoForce { series: cached.shown() }.into());
     }
-    raise_above(known, key, value)
+    raise_above(cached, key, value)
 }
 
 /// Sees to it that a key goes on above a value.
-pub fn raise_above(known: &KnownSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
-    ready(known)?;
-    let number = section_of_key(known, key);
-    let raised = (known.series.id, number);
+pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
+    ready(cached)?;
+    let number = section_of_key(cached, key);
+    let raised = (cached.series.id, number);
     // As for each of the keys that a column has.
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
-    let tag = tag_of(known, number);
+    let tag = tag_of(cached, number);
     let source = SEGMENT.find().ok_or(SeriesError::NoTable)?;
     source.as_owner(|| section::raise(&tag, value))?;
     transaction::watch(&HOOKS);
@@ -96,16 +96,16 @@ fn forget_raised() {
 }
 
 /// The keys, if there is memory for them.
-fn ready(known: &KnownSeries) -> Result<&'static Sections, NoNumberError> {
+fn ready(cached: &CachedSeries) -> Result<&'static Sections, NoNumberError> {
     if let Some(sections) = sections() {
         return Ok(sections);
     }
     segments().ok_or(SegmentError::NotReady(NotReadyError::NotPreloaded(FUNCTION)))?;
-    Err(SeriesError::NoMemory { kind: known.series.kind.name() }.into())
+    Err(SeriesError::NoMemory { kind: cached.series.kind.name() }.into())
 }
 
-fn sections_of(known: &KnownSeries) -> u16 {
-    match known.series.kind {
+fn sections_of(cached: &CachedSeries) -> u16 {
+    match cached.series.kind {
         SeriesKind::Monotonic(sections) => sections,
         SeriesKind::Gapless => 1,
     }
@@ -113,29 +113,29 @@ fn sections_of(known: &KnownSeries) -> u16 {
 
 /// In which section a key is, unless that takes another encoding.
 #[inline]
-fn section_at_once(known: &KnownSeries, key: &Key) -> Option<u16> {
+fn section_at_once(cached: &CachedSeries, key: &Key) -> Option<u16> {
     match key {
         Key::Text(bytes) if !encoding::is_as_utf8(bytes) => None,
-        _ => Some(section_of(key, sections_of(known))),
+        _ => Some(section_of(key, sections_of(cached))),
     }
 }
 
 /// In which section a key is: on every server the same, whichever encoding its database has.
-fn section_of_key(known: &KnownSeries, key: &Key) -> u16 {
+fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
     let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
     let converted = || match key {
         Key::Text(bytes) => in_utf8(bytes),
         Key::Bigint(_) | Key::Uuid(_) => None,
     };
-    section_at_once(known, key)
-        .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(known)))
+    section_at_once(cached, key)
+        .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(cached)))
 }
 
 /// The tag of a section. It names how many there are: where a registry's series has another number of them than this one, keys are
 /// in other sections there, and its tags are others.
-fn tag_of(known: &KnownSeries, number: u16) -> Vec<u8> {
-    let rest = format!(" section {} of {}", number + 1, sections_of(known));
-    [known.name.as_bytes(), rest.as_bytes()].concat()
+fn tag_of(cached: &CachedSeries, number: u16) -> Vec<u8> {
+    let rest = format!(" section {} of {}", number + 1, sections_of(cached));
+    [cached.name.as_bytes(), rest.as_bytes()].concat()
 }
 
 /// Takes a number of a section that the session has found.
@@ -143,52 +143,52 @@ fn tag_of(known: &KnownSeries, number: u16) -> Vec<u8> {
 fn take(
     sections: &Sections,
     slot: &'static Slot,
-    claim: Claim,
+    section_ref: SectionRef,
     hash: Hash,
 ) -> Result<i64, monotonic::KeyMiss> {
     let all = segments();
-    let section_at = |place: u32| Some(&all?.slots.get(place as usize)?.section);
-    sections.keys().take(&slot.section, claim, hash, &section_at)
+    let section_at = |slot_index: u32| Some(&all?.slots.get(slot_index as usize)?.section);
+    sections.keys().take(&slot.section, section_ref, hash, &section_at)
 }
 
-fn seen_by(claim: Claim, miss: monotonic::KeyMiss) -> Option<(u64, SectionBounds)> {
+fn seen_by(section_ref: SectionRef, miss: monotonic::KeyMiss) -> Option<(u64, SectionBounds)> {
     match miss {
         monotonic::KeyMiss::Gone => None,
-        monotonic::KeyMiss::Dry(bounds) => Some((claim.owner, bounds)),
+        monotonic::KeyMiss::Empty(bounds) => Some((section_ref.owner, bounds)),
     }
 }
 
 /// Has the section supplied, and takes a number of it.
 #[cold]
 fn supply(
-    known: &KnownSeries,
+    cached: &CachedSeries,
     key: &Key,
     sections: &'static Sections,
     hash: Hash,
     mut seen: Option<(u64, SectionBounds)>,
 ) -> Result<i64, NoNumberError> {
-    let number = section_of_key(known, key);
-    let tag = tag_of(known, number);
+    let number = section_of_key(cached, key);
+    let tag = tag_of(cached, number);
     loop {
-        let find = |slot, incarnation| open(sections, slot, incarnation, seen);
-        let (slot, claim, ahead) = match segment::serve(FUNCTION, &tag, find) {
+        let find = |slot, slot_generation| open(sections, slot, slot_generation, seen);
+        let (slot, section_ref, ahead) = match segment::serve(FUNCTION, &tag, find) {
             Ok(Served::Buffers(found)) => found,
             Ok(Served::Own(taken, _)) => {
                 // The number is above all that the section and its buffers have: the key must not go on there.
                 if let Some((source, tag)) = SEGMENT.find().zip(Tag::new(&tag)) {
-                    place::discard(source, &tag);
+                    slot::discard(source, &tag);
                 }
                 return Ok(taken.range.first);
             }
-            Err(error) => return Err(explained(error, known, key)),
+            Err(error) => return Err(explained(error, cached, key)),
         };
         if ahead {
             segment::ask_ahead(slot);
         }
-        known.note_section(number, slot, claim);
-        match take(sections, slot, claim, hash) {
+        cached.record_section(number, slot, section_ref);
+        match take(sections, slot, section_ref, hash) {
             Ok(number) => return Ok(number),
-            Err(miss) => seen = seen_by(claim, miss),
+            Err(miss) => seen = seen_by(section_ref, miss),
         }
         pgrx::check_for_interrupts!();
     }
@@ -199,24 +199,24 @@ fn supply(
 fn open(
     sections: &Sections,
     slot: &'static Slot,
-    incarnation: u64,
+    slot_generation: u64,
     seen: Option<(u64, SectionBounds)>,
-) -> Result<(&'static Slot, Claim, bool), Miss> {
+) -> Result<(&'static Slot, SectionRef, bool), Miss> {
     let segments: &Segments = segments().ok_or(Miss::Gone)?;
-    let place = u32::try_from(segments.place_of(slot)).map_err(|_| Miss::Gone)?;
+    let slot_index = u32::try_from(segments.slot_of(slot)).map_err(|_| Miss::Gone)?;
     let mut ahead = false;
     loop {
         // So that neither are the buffers emptied meanwhile, nor does another session take a range of them for the section.
         let directory = segments.directory.write();
-        if slot.segment.incarnation() != incarnation {
+        if slot.segment.slot_generation() != slot_generation {
             return Err(Miss::Gone);
         }
         match slot.section.need(seen) {
-            SectionNeed::Nothing(owner) => return Ok((slot, Claim { place, owner }, ahead)),
+            SectionNeed::Nothing(owner) => return Ok((slot, SectionRef { slot_index, owner }, ahead)),
             SectionNeed::Range => {
-                let taken = slot.segment.take(incarnation, NonZeroU32::MAX, &SystemClock)?;
+                let taken = slot.segment.take(slot_generation, NonZeroU32::MAX, &SystemClock)?;
                 ahead |= taken.prefetch;
-                slot.section.take_up(segments.new_incarnation(), &taken.range);
+                slot.section.take_up(segments.new_slot_generation(), &taken.range);
             }
             SectionNeed::Sweep => {
                 drop(directory);
@@ -227,15 +227,15 @@ fn open(
 }
 
 /// Returns what is wrong with the tag, in words of the series.
-fn explained(error: SegmentError, known: &KnownSeries, key: &Key) -> NoNumberError {
-    let series = known.shown();
+fn explained(error: SegmentError, cached: &CachedSeries, key: &Key) -> NoNumberError {
+    let series = cached.shown();
     match error {
         SegmentError::Unknown { tag, .. } => {
             let registry = registries::first(server::database());
             SeriesError::NoSection { series, tag, registry }.into()
         }
         SegmentError::Exhausted(..) => {
-            let max_value = known.series.max_value;
+            let max_value = cached.series.max_value;
             SeriesError::Exhausted { series, key: shown_key(key), max_value }.into()
         }
         error => error.into(),

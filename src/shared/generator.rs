@@ -7,7 +7,7 @@ use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
-use snowflake_ids_core::server::issuer::{self, Issuing, Occupancy, Place};
+use snowflake_ids_core::server::issuer::{self, GeneratorSlot, Issuing, Occupancy};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The issuer's shared memory, and the parts that only a server has.
 #[repr(C, align(64))]
 pub struct Shared {
-    issuing: issuer::Shared,
+    issuing: issuer::IssuerMemory,
     tallies: &'static [Tally],
     /// Number of times that a transaction has changed named generators, in whatever database.
     named: AtomicU64,
@@ -24,10 +24,10 @@ pub struct Shared {
 }
 
 impl Deref for Shared {
-    type Target = issuer::Shared;
+    type Target = issuer::IssuerMemory;
 
     #[inline]
-    fn deref(&self) -> &issuer::Shared {
+    fn deref(&self) -> &issuer::IssuerMemory {
         &self.issuing
     }
 }
@@ -42,19 +42,19 @@ struct Tally(AtomicU64);
 pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", rest, make);
 
 fn rest() -> usize {
-    let places = settings::config().map_or(0, |config| config.max_generators);
-    Rest::for_array::<Place>(places)
-        + Rest::for_array::<Occupancy>(places)
+    let slots = settings::config().map_or(0, |config| config.max_generators);
+    Rest::for_array::<GeneratorSlot>(slots)
+        + Rest::for_array::<Occupancy>(slots)
         + Rest::for_array::<Tally>(server::max_processes())
 }
 
 fn make(rest: &mut Rest) -> Option<Shared> {
     let config = settings::config()?;
     let (now, checkpoint) = (SystemClock.now(), cluster::checkpoint_time());
-    let issuing = issuer::Shared::new(config.layout, config.identity, now, since_boot(), checkpoint);
+    let issuing = issuer::IssuerMemory::new(config.layout, config.identity, now, since_boot(), checkpoint);
     let occupancies = rest.array(config.max_generators, Occupancy::default);
     Some(Shared {
-        issuing: issuing.with_places(rest.array(config.max_generators, Place::default)),
+        issuing: issuing.with_slots(rest.array(config.max_generators, GeneratorSlot::default)),
         tallies: rest.array(server::max_processes(), Tally::default),
         named: AtomicU64::new(0),
         state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::new(occupancies)),
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// One has.
-    pub fn note_named_change(&self) {
+    pub fn record_named_change(&self) {
         self.named.fetch_add(1, Ordering::AcqRel);
     }
 

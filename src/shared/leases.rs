@@ -15,7 +15,7 @@ pub struct Leases {
     pub requests: LeaseRequests,
     /// Broadcast when a request was answered.
     pub answered: Condition,
-    /// The lease worker's place: there is one at a time. Given out by the launcher.
+    /// The lease worker's slot: there is one at a time. Given out by the launcher.
     pub worker_slot: WorkerSlot,
     /// The result of the last survey of a database: its `Use`, from 1; 0 once consumed.
     pub found: AtomicU32,

@@ -2,21 +2,21 @@
 
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
-use snowflake_ids_core::report::progress::ProgressPlace;
+use snowflake_ids_core::report::progress::ProgressSlot;
 
-/// The block: a place for each process that runs SQL.
-pub static PROGRESS: Shmem<&[ProgressPlace]> = Shmem::new(
+/// The block: a slot for each process that runs SQL.
+pub static PROGRESS: Shmem<&[ProgressSlot]> = Shmem::new(
     c"snowflake_ids progress",
-    || Rest::for_array::<ProgressPlace>(server::max_processes()),
-    |rest| Some(rest.array(server::max_processes(), ProgressPlace::default)),
+    || Rest::for_array::<ProgressSlot>(server::max_processes()),
+    |rest| Some(rest.array(server::max_processes(), ProgressSlot::default)),
 );
 
-/// The places of all processes; none where the library was not preloaded.
-pub fn places() -> &'static [ProgressPlace] {
+/// The slots of all processes; none where the library was not preloaded.
+pub fn slots() -> &'static [ProgressSlot] {
     PROGRESS.get().copied().unwrap_or_default()
 }
 
-/// The place of this process.
-pub fn own_place() -> Option<&'static ProgressPlace> {
-    places().get(server::process_number())
+/// The slot of this process.
+pub fn own_slot() -> Option<&'static ProgressSlot> {
+    slots().get(server::process_number())
 }

@@ -7,7 +7,7 @@ use crate::shared::slot::SharedText;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::registry::error::Complaint;
 use snowflake_ids_core::registry::failover::{self, Health};
-use snowflake_ids_core::registry::link::RegistryNotes;
+use snowflake_ids_core::registry::link::EndpointStatus;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -20,7 +20,7 @@ const MOST: usize = 64;
 /// Notes on one registry of one database since the server's start. Several workers may write at once.
 #[derive(Default)]
 pub struct RegistryEntry {
-    /// The oid of the database, and above it the place among its registries, from 1; 0: unused.
+    /// The oid of the database, and above it the slot among its registries, from 1; 0: unused.
     key: AtomicU64,
     /// Requests, those without a response, and those of them since the last response.
     pub calls: AtomicU64,
@@ -48,9 +48,9 @@ pub struct RegistryEntry {
 const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
 
 /// The notes on a registry; None where there is no room for them.
-pub struct Noted(pub Option<&'static RegistryEntry>);
+pub struct SharedEndpointStatus(pub Option<&'static RegistryEntry>);
 
-impl RegistryNotes for Noted {
+impl EndpointStatus for SharedEndpointStatus {
     fn health(&self) -> Health {
         self.0.map(RegistryEntry::health).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 
-/// The entry of a registry of a database; None where there is no place for it, or no shared memory.
+/// The entry of a registry of a database; None where there is no slot for it, or no shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;

@@ -4,52 +4,52 @@ use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
-use crate::pg::station::Station;
+use crate::pg::worker_latch::WorkerLatch;
 use crate::settings;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::sequence::counts::{Counts, CountsCell};
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Key, index_len};
-use snowflake_ids_core::sequence::floors::Floors;
-use snowflake_ids_core::sequence::requested::{self, Requested};
-use snowflake_ids_core::sequence::reservation::Floor;
+use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey, index_len};
+use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
+use snowflake_ids_core::sequence::request_bitmap::{self, RequestBitmap};
+use snowflake_ids_core::sequence::reservation::HighWaterMark;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Of so many tags at least it can be noted how far rolled-back transactions came.
-const FLOORS: usize = 1_024;
+const HIGH_WATER_MARKS: usize = 1_024;
 
 #[repr(C, align(64))]
 pub struct Segments {
     /// Number of tags that keep their places while no call waits there: the setting `max_tags`.
-    pub places: usize,
+    pub slot_count: usize,
     /// The buffers: so many, and one more for each process that can wait for ids of a tag. So there is always a free one.
     pub slots: &'static [Slot],
     /// Those of them that have requests.
-    pub asked: Requested<'static>,
+    pub asked: RequestBitmap<'static>,
     /// At how many of them calls wait. Raised and lowered with the directory locked.
     pub awaited: AtomicUsize,
     /// The hand that goes over them. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
-    /// Number of times that a tag had no place when it was called,
+    /// Number of times that a tag had no slot when it was called,
     pub misses: AtomicU64,
-    /// and how often one lost its place to others.
+    /// and how often one lost its slot to others.
     pub evictions: AtomicU64,
     /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places, or a few more.
-    pub floors: RwLock<LwLock, Floors<'static>>,
+    pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
     /// The tags' slots. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
     pub worker_slots: &'static [WorkerSlot],
-    pub launcher: Station,
-    /// True if databases wait for a worker's place: then no worker stays that has nothing to do.
+    pub launcher: WorkerLatch,
+    /// True if databases wait for a worker's slot: then no worker stays that has nothing to do.
     pub crowded: AtomicBool,
     /// The log's last messages of tags, of all workers.
     pub logged: RwLock<LwLock, LogLimit>,
-    /// Draws the incarnations of slots: no two owners of a slot have the same.
-    incarnations: AtomicU64,
+    /// Draws the generations of slots: no two owners of a slot have the same.
+    slot_generations: AtomicU64,
     /// The counts of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
 }
@@ -60,28 +60,28 @@ impl Segments {
     /// Asks for a refill of one of the slots, by a call that may have its tag made or not; gives the ticket.
     pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
         let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
-        self.asked.note(self.place_of(slot));
+        self.asked.record(self.slot_of(slot));
         ticket
     }
 
     /// The slots with requests that are not answered.
     pub fn pending(&self) -> Vec<usize> {
-        self.asked.places(|place| self.is_asked(place))
+        self.asked.slots_with_requests(|slot_index| self.is_asked(slot_index))
     }
 
     /// Notes the slots with requests whose callers ended before they could note them.
-    pub fn note_pending(&self) {
-        let asked = (0..self.slots.len()).filter(|place| self.is_asked(*place));
-        asked.for_each(|place| self.asked.note(place));
+    pub fn record_pending(&self) {
+        let asked = (0..self.slots.len()).filter(|slot_index| self.is_asked(*slot_index));
+        asked.for_each(|slot_index| self.asked.record(slot_index));
     }
 
-    fn is_asked(&self, place: usize) -> bool {
-        self.slots.get(place).is_some_and(|slot| slot.request.pending().is_some())
+    fn is_asked(&self, slot_index: usize) -> bool {
+        self.slots.get(slot_index).is_some_and(|slot| slot.request.pending().is_some())
     }
 
     /// A number that was never drawn before, and not 0, which is what an unused slot has.
-    pub fn new_incarnation(&self) -> u64 {
-        self.incarnations.fetch_add(1, Relaxed) + 1
+    pub fn new_slot_generation(&self) -> u64 {
+        self.slot_generations.fetch_add(1, Relaxed) + 1
     }
 
     /// Makes a slot another tag's, or free. Only with the directory locked for writing.
@@ -89,28 +89,29 @@ impl Segments {
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
         }
-        self.former.add(slot.hand_over(self.new_incarnation()));
+        self.former.add(slot.hand_over(self.new_slot_generation()));
     }
 
-    /// Returns what was counted of all tags since the server's start, and how many have a place.
-    pub fn counts_in_all(&self) -> (Counts, usize) {
+    /// Returns what was counted of all tags since the server's start, and how many have a slot.
+    pub fn counts_in_all(&self) -> (TagCounts, usize) {
         let directory = self.directory.read();
-        let present = directory.iter().filter_map(|(place, _)| Some(self.slots.get(place)?.counts_in_all()));
+        let present =
+            directory.iter().filter_map(|(slot_index, _)| Some(self.slots.get(slot_index)?.counts_in_all()));
         let counts: Vec<_> = present.chain([self.former.get()]).collect();
         let in_use = counts.len() - 1;
         (counts.into_iter().sum(), in_use)
     }
 
     /// Sets back what was counted of the tags of a database, or of one of them.
-    pub fn reset_counts(&self, is_meant: impl Fn(&Key) -> bool) {
+    pub fn reset_counts(&self, is_meant: impl Fn(&TagKey) -> bool) {
         let directory = self.directory.read();
         let meant = directory.iter().filter(|(_, key)| is_meant(key));
         meant
-            .filter_map(|(place, _)| self.slots.get(place))
+            .filter_map(|(slot_index, _)| self.slots.get(slot_index))
             .for_each(|slot| slot.reset_counts(SystemClock.now()));
     }
 
-    pub fn place_of(&self, slot: &Slot) -> usize {
+    pub fn slot_of(&self, slot: &Slot) -> usize {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
         offset / size_of::<Slot>()
     }
@@ -123,23 +124,23 @@ pub fn segments() -> Option<&'static Segments> {
 }
 
 fn rest() -> usize {
-    let places = settings::config().map_or(0, |config| config.max_tags);
-    let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
+    let slot_count = settings::config().map_or(0, |config| config.max_tags);
+    let (slots, high_water_marks) = (slot_count + server::max_processes(), slot_count.max(HIGH_WATER_MARKS));
     Rest::for_array::<Slot>(slots)
         + Rest::for_array::<WorkerSlot>(server::max_workers())
         + Rest::for_array::<DirectoryEntry>(slots)
         + Rest::for_array::<u32>(index_len(slots))
         + Rest::for_array::<DatabaseShare>(slots)
-        + Rest::for_array::<DirectoryEntry<Floor>>(floors)
-        + Rest::for_array::<u32>(index_len(floors))
-        + Rest::for_array::<AtomicU64>(requested::words(slots))
+        + Rest::for_array::<DirectoryEntry<HighWaterMark>>(high_water_marks)
+        + Rest::for_array::<u32>(index_len(high_water_marks))
+        + Rest::for_array::<AtomicU64>(request_bitmap::words(slots))
 }
 
 fn make(rest: &mut Rest) -> Option<Segments> {
-    let places = settings::config()?.max_tags;
-    let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
+    let slot_count = settings::config()?.max_tags;
+    let (slots, high_water_marks) = (slot_count + server::max_processes(), slot_count.max(HIGH_WATER_MARKS));
     Some(Segments {
-        places,
+        slot_count,
         slots: rest.array(slots, Slot::default),
         awaited: AtomicUsize::new(0),
         hand: AtomicUsize::new(0),
@@ -154,19 +155,19 @@ fn make(rest: &mut Rest) -> Option<Segments> {
                 rest.array(slots, DatabaseShare::default),
             ),
         ),
-        floors: RwLock::from_raw(
-            LwLock::requested(For::Floors),
-            Floors(Directory::new(
-                rest.array(floors, || DirectoryEntry::EMPTY),
-                rest.array(index_len(floors), || 0),
+        high_water_marks: RwLock::from_raw(
+            LwLock::requested(For::HighWaterMarks),
+            HighWaterMarks(Directory::new(
+                rest.array(high_water_marks, || DirectoryEntry::EMPTY),
+                rest.array(index_len(high_water_marks), || 0),
                 &mut [],
             )),
         ),
-        asked: Requested::new(rest.array(requested::words(slots), AtomicU64::default)),
-        launcher: Station::default(),
+        asked: RequestBitmap::new(rest.array(request_bitmap::words(slots), AtomicU64::default)),
+        launcher: WorkerLatch::default(),
         crowded: AtomicBool::new(false),
         logged: RwLock::from_raw(LwLock::requested(For::LogLimit), LogLimit::default()),
-        incarnations: AtomicU64::new(0),
+        slot_generations: AtomicU64::new(0),
         former: CountsCell::default(),
     })
 }
@@ -177,7 +178,7 @@ pub fn wake_workers(database: u32) {
     let called = segments
         .worker_slots
         .iter()
-        .any(|worker_slot| worker_slot.is_for(database) && worker_slot.station.wake());
+        .any(|worker_slot| worker_slot.is_for(database) && worker_slot.worker_latch.wake());
     if !called {
         segments.launcher.wake();
     }
@@ -191,6 +192,6 @@ pub fn wake_launcher() {
 
 /// Returns what keeps requests from being served that no slot tells of.
 pub fn trouble() -> Option<Trouble> {
-    // It starts with the server, unless there was no place for it.
-    segments().filter(|segments| !segments.launcher.is_manned()).map(|_| Trouble::NoWorker)
+    // It starts with the server, unless there was no slot for it.
+    segments().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)
 }

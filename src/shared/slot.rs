@@ -7,8 +7,8 @@ pub use shared_text::SharedText;
 use crate::pg::clock::SystemClock;
 use crate::pg::wait::Condition;
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::sequence::counts::Counts;
-use snowflake_ids_core::sequence::segment::Shelves;
+use snowflake_ids_core::sequence::counts::TagCounts;
+use snowflake_ids_core::sequence::segment::BufferStates;
 use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use snowflake_ids_core::series::monotonic::Section;
 use std::ops::Deref;
@@ -38,13 +38,13 @@ impl Deref for Slot {
 
 impl Slot {
     /// Makes it another tag's, or free: see [`SlotState::hand_over`].
-    pub fn hand_over(&self, incarnation: u64) -> Counts {
+    pub fn hand_over(&self, slot_generation: u64) -> TagCounts {
         self.section.shut();
-        self.state.hand_over(incarnation, SystemClock.now())
+        self.state.hand_over(slot_generation, SystemClock.now())
     }
 
     /// Takes away what is in the buffers: see [`SlotState::clear`].
-    pub fn clear(&self) -> Shelves {
+    pub fn clear(&self) -> BufferStates {
         // Its range was taken out of the buffers before, and counts as handed out.
         self.section.close();
         self.state.clear()

@@ -1,19 +1,19 @@
-//! A refill worker's place, and the lease worker's.
+//! A refill worker's slot, and the lease worker's.
 
 use crate::pg::clock::uptime;
-use crate::pg::station::Station;
+use crate::pg::worker_latch::WorkerLatch;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::worker::turns::TurnEnd;
+use snowflake_ids_core::worker::time_slices::SliceEnd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A place for one worker, in shared memory.
+/// A slot for one worker, in shared memory.
 #[derive(Default)]
 pub struct WorkerSlot {
     /// The database it is for; 0: free. The launcher gives it out, and takes it back when the worker has ended.
     pub database: AtomicU32,
     /// The worker there.
-    pub station: Station,
+    pub worker_latch: WorkerLatch,
     /// True if that worker has reached the database.
     pub connected: AtomicBool,
     /// True if it has nothing to do.
@@ -24,7 +24,7 @@ pub struct WorkerSlot {
     pub cut: AtomicBool,
     /// The SQLSTATE of the error that ended it, packed as the server has it; 0: none that is known.
     pub failure: AtomicI32,
-    /// By when it is to have left, as others wait for a place, in microseconds of uptime; 0: it may stay.
+    /// By when it is to have left, as others wait for a slot, in microseconds of uptime; 0: it may stay.
     leaves_by: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl WorkerSlot {
     /// Has the worker there leave after the present round, and give up by then what it is doing.
     pub fn dismiss(&self, by: Duration) {
         self.leaves_by.store(micros(by).max(1), Ordering::Release);
-        self.station.wake();
+        self.worker_latch.wake();
     }
 
     /// Returns whether the worker there is to leave.
@@ -52,13 +52,13 @@ impl WorkerSlot {
     }
 
     /// Returns how its worker ended.
-    pub fn end(&self) -> TurnEnd {
+    pub fn end(&self) -> SliceEnd {
         let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         match () {
-            () if !is(&self.connected) => TurnEnd::OutOfReach,
-            () if is(&self.cut) => TurnEnd::Cut,
-            () if is(&self.served) => TurnEnd::Served,
-            () => TurnEnd::InVain,
+            () if !is(&self.connected) => SliceEnd::OutOfReach,
+            () if is(&self.cut) => SliceEnd::Cut,
+            () if is(&self.served) => SliceEnd::Served,
+            () => SliceEnd::InVain,
         }
     }
 

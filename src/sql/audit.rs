@@ -7,7 +7,7 @@ use crate::pg::role;
 use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag::TagText;
 use crate::segment::error::SegmentError;
-use crate::segment::{own, privilege};
+use crate::segment::{privilege, transaction_tags};
 use crate::store::tables::{REGISTRY_SERVER, SEGMENT};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::sequence::directory::Tag;
@@ -24,7 +24,7 @@ fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
     }
     let (increment, remainder, highest) = row(tag).ok_or_else(|| SegmentError::unknown(tag))?;
     // An id that a transaction hands out of a tag that it has changed is in the row when it commits.
-    Ok((increment, remainder, highest.max(own::issued(tag))))
+    Ok((increment, remainder, highest.max(transaction_tags::issued(tag))))
 }
 
 fn row(tag: &Tag) -> Option<Numbers> {

@@ -149,10 +149,10 @@ fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, L
         }
     };
     let new: Layout = new.read("new")?.parse().map_err(|error| report(&error))?;
-    let mark = issuer(shared).highest_in(&old).map_err(|error| report(&error))?;
+    let high_water_mark = issuer(shared).highest_in(&old).map_err(|error| report(&error))?;
     let drift = Duration::from_micros(settings::rules().max_drift);
     let ahead = drift.saturating_add(settings::max_clock_skew()).saturating_add(named::UNDER_WAY);
-    Ok((old, new, check(&old, &new, Past { mark, ahead }, shared.now())))
+    Ok((old, new, check(&old, &new, Past { high_water_mark, ahead }, shared.now())))
 }
 
 extension_sql_file!("change.sql", name = "layout_change", requires = ["generators"]);

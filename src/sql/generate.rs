@@ -26,8 +26,8 @@ fn snowflake_nextvals_of_generator(
 ) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let count = checked_count(count)?;
     let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
-    let known = named::look_up(name).map_err(|error| report(&error))?;
-    let several = snowflake::several("snowflake_nextvals", Some(known), count);
+    let cached = named::look_up(name).map_err(|error| report(&error))?;
+    let several = snowflake::several("snowflake_nextvals", Some(cached), count);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 

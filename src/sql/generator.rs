@@ -92,12 +92,12 @@ mod snowflake_ids_internal {
             return Ok(unknown("snowflake_ids is not loaded via shared_preload_libraries".into()));
         };
         let (is_own, now) = (layout == shared.layout, SystemClock.now());
-        let place = if is_own { None } else { issuer::place_of(shared, &layout) };
-        let issues = place.map_or(&shared.generator, |place| &shared.places[place].generator);
+        let place = if is_own { None } else { issuer::slot_of(shared, &layout) };
+        let issues = place.map_or(&shared.generator, |place| &shared.slots[place].generator);
         let snapshot = (is_own || place.is_some()).then(|| issues.snapshot());
         let last = snapshot.and_then(|seen| Some((seen.last?, seen.node_bits)));
         let made = last.map(|(position, _)| layout.instant_of(position));
-        let mark = snapshot.map(|seen| seen.limit).filter(|limit| *limit > Position::ZERO);
+        let high_water_mark = snapshot.map(|seen| seen.limit).filter(|limit| *limit > Position::ZERO);
         let misfit = misfit(shared, &layout);
         let fits = misfit.is_none();
         let state = if server::in_recovery() {
@@ -106,7 +106,7 @@ mod snowflake_ids_internal {
             misfit
         } else if let Some(obstacle) = issuer::issuer(shared).obstacle_in(&layout, issues) {
             obstacle
-        } else if mark.is_some() {
+        } else if high_water_mark.is_some() {
             "ready".into()
         } else {
             "idle".into()
@@ -115,7 +115,9 @@ mod snowflake_ids_internal {
             place.map(i32::try_from).transpose().unwrap_or_default(),
             last.map(|(position, bits)| layout.id(position, bits).cast_signed()),
             made.map(time::to_sql).transpose()?,
-            mark.map(|mark| time::to_sql(layout.instant_of(mark))).transpose()?,
+            high_water_mark
+                .map(|high_water_mark| time::to_sql(layout.instant_of(high_water_mark)))
+                .transpose()?,
             made.map(|made| time::interval(made.since(now))).transpose()?,
             Some(years_left(&layout, now)),
             Some(fits),

@@ -46,7 +46,7 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::micros;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::sequence::directory::Key;
+    use snowflake_ids_core::sequence::directory::TagKey;
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::{Clock, Layout};
     use std::sync::atomic::Ordering::Relaxed;
@@ -84,16 +84,19 @@ mod snowflake_ids_internal {
         let mut rows = Vec::new();
         for (place, slot) in segments.slots.iter().enumerate() {
             let key = segments.directory.read().get(place).copied();
-            let seen = |key: &Key| {
+            let seen = |key: &TagKey| {
                 all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
             };
             let Some(key) = key.filter(seen) else { continue };
-            let ((counts, since), shelves) = (slot.counts(), slot.segment.shelves());
-            let size: u64 =
-                [shelves.current, shelves.next].into_iter().flatten().map(|s| u64::from(s.range.count)).sum();
-            let left = shelves.left();
+            let ((counts, since), buffer_states) = (slot.counts(), slot.segment.buffer_states());
+            let size: u64 = [buffer_states.current, buffer_states.next]
+                .into_iter()
+                .flatten()
+                .map(|s| u64::from(s.range.count))
+                .sum();
+            let left = buffer_states.left();
             // Before the first refill nothing is known of the row, and a dated tag begins anew.
-            let is_known = !slot.is_unused() && !shelves.is_dated();
+            let is_known = !slot.is_unused() && !buffer_states.is_dated();
             let ahead = slot.row_left.load(Relaxed).saturating_add(left);
             rows.push((
                 pg_sys::Oid::from(key.database),
@@ -136,7 +139,7 @@ mod snowflake_ids_internal {
             seconds(counts.refill_time),
             counts.waits.cast_signed(),
             seconds(counts.wait_time),
-            number(segments.places),
+            number(segments.slot_count),
             number(in_use),
         )))
     }

@@ -3,7 +3,7 @@
 use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::report::progress::{Command, Phase, ProgressPlace};
+use snowflake_ids_core::report::progress::{Command, Phase, ProgressSlot};
 
 fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
     let name = name.read("command")?;
@@ -21,10 +21,10 @@ fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
 
 #[pgrx::pg_schema]
 mod snowflake_ids_internal {
-    use super::{ErrorReport, ProgressPlace, Text, command_of, phase_of};
+    use super::{ErrorReport, ProgressSlot, Text, command_of, phase_of};
     use crate::pg::{role, server, time};
     use crate::progress;
-    use crate::shared::progress::places;
+    use crate::shared::progress::slots;
     use pgrx::prelude::*;
 
     /// A call of this session goes on to another phase, for others to see.
@@ -70,7 +70,7 @@ mod snowflake_ids_internal {
     > {
         let all = server::may_see_all_activity();
         let mut rows = Vec::new();
-        for seen in places().iter().filter_map(ProgressPlace::read) {
+        for seen in slots().iter().filter_map(ProgressSlot::read) {
             let call = seen.call;
             let shown = all || role::has_privileges_of(call.role.into());
             let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

@@ -7,7 +7,7 @@ use crate::pg::text::Text;
 use crate::pg::{cluster, guc, server, transaction};
 use crate::registry::{self, serve};
 use crate::segment::error::SegmentError;
-use crate::segment::own;
+use crate::segment::transaction_tags;
 use crate::settings;
 use crate::store;
 use crate::store::tables::SEGMENT;
@@ -78,9 +78,9 @@ fn takes_over() -> ErrorReport {
 /// Serves a request, with changes of rows that are not this session's: sessions keep the ids in their buffers.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let sites = source.as_owner(store::registry::sites).map_err(|error| spi(&error))?;
-    if let Some(site) = sites.first() {
-        return Err(is_no_registry(&site.server));
+    let endpoints = source.as_owner(store::registry::endpoints).map_err(|error| spi(&error))?;
+    if let Some(endpoint) = endpoints.first() {
+        return Err(is_no_registry(&endpoint.server));
     }
     // Ids must have reached the disk, whatever the role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
@@ -90,7 +90,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
     guc::set_for_transaction(c"jit", c"off");
-    own::keep_quiet(true);
+    transaction_tags::keep_quiet(true);
     let now = SystemClock.now();
     if matches!(ask, wire::RequestBody::Lease(_))
         && let Some(database) = source.as_owner(serve::leases_elsewhere)
@@ -101,7 +101,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
     let ask = ask.map_err(|error| report(&error))?;
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
-    let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
+    let said = PgTryBuilder::new(work).finally(|| transaction_tags::keep_quiet(false)).execute();
     Ok(said?)
 }
 
@@ -150,7 +150,7 @@ mod snowflake_ids_internal {
     use crate::pg::time;
     use crate::registry::{handover, join, seeded};
     use crate::segment::error::SegmentError;
-    use crate::segment::own;
+    use crate::segment::transaction_tags;
     use crate::shared::registries;
     use crate::store::tables::SEGMENT;
     use crate::store::{citus, registry as store};
@@ -195,7 +195,7 @@ mod snowflake_ids_internal {
         let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
         let in_use = handover::seed(&text, highest)?;
         if in_use {
-            seeded::note(source, &tag, highest);
+            seeded::record(source, &tag, highest);
         }
         Ok(in_use)
     }
@@ -210,7 +210,7 @@ mod snowflake_ids_internal {
     /// Returns whether the transaction has changed tags.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_is_busy() -> bool {
-        !(own::is_empty() && seeded::is_empty())
+        !(transaction_tags::is_empty() && seeded::is_empty())
     }
 
     /// Passes over rows that arrive by logical replication, and no others. A TRUNCATE can't be passed over, and is refused.
@@ -237,7 +237,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
         // Leases of a registry are no news.
         if trigger.relation()?.name() == "registry_server" || join::is_alone() {
-            join::note_change().unwrap_or_else(|error| raise(report(&error)));
+            join::record_change().unwrap_or_else(|error| raise(report(&error)));
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }

@@ -74,7 +74,7 @@ mod snowflake_ids_internal {
     /// Returns whether the process that starts the workers for tags is there.
     #[pg_extern(volatile, parallel_safe)]
     fn launcher_runs() -> bool {
-        segments().is_some_and(|segments| segments.launcher.is_manned())
+        segments().is_some_and(|segments| segments.launcher.is_occupied())
     }
 
     /// Returns the number of calls for ids that failed since the server's start.

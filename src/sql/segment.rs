@@ -69,9 +69,9 @@ mod snowflake_ids_internal {
     use crate::pg::text::Length;
     use crate::pg::time;
     use crate::segment::error::SegmentError;
-    use crate::segment::own::{self, Change};
-    use crate::segment::place;
     use crate::segment::privilege;
+    use crate::segment::slot;
+    use crate::segment::transaction_tags::{self, Change};
     use crate::shared::segments::segments;
     use crate::shared::slot::Slot;
     use crate::store::segment as store;
@@ -86,12 +86,12 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::definition::{
         Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
     };
-    use snowflake_ids_core::sequence::directory::{Key, Tag};
+    use snowflake_ids_core::sequence::directory::{Tag, TagKey};
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::sequence::reservation::may_lag;
-    use snowflake_ids_core::sequence::segment::Shelf;
+    use snowflake_ids_core::sequence::segment::BufferState;
     use snowflake_ids_core::sequence::slot::Trouble;
-    use snowflake_ids_core::series::serial::{Format, Reset};
+    use snowflake_ids_core::series::serial::{NumberFormat, Reset};
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
@@ -130,7 +130,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         let reset = reset.map_err(|error| Box::new(report(&error)))?;
         if let Some(format) = row.get_by_name::<TagText>("format").ok().flatten() {
             let format = utf8_of_format(format.0.as_bytes())?;
-            Format::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
+            NumberFormat::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         row.get_by_name("tag").ok().flatten()
     }
 
-    fn life_of(row: &Tuple<'_>) -> Option<i64> {
+    fn tag_generation_of(row: &Tuple<'_>) -> Option<i64> {
         row.get_by_name("life").ok().flatten()
     }
 
@@ -196,21 +196,21 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         };
         let (before, after) = (trigger.old(), trigger.new());
         let tags = (before.as_ref().and_then(tag_of), after.as_ref().and_then(tag_of));
-        let life = |row: &Option<Tuple<'_>>| row.as_ref().and_then(life_of);
-        let (former, present) = (life(&before), life(&after));
+        let tag_generation = |row: &Option<Tuple<'_>>| row.as_ref().and_then(tag_generation_of);
+        let (former, present) = (tag_generation(&before), tag_generation(&after));
         match tags {
             (Some(old), Some(new)) if old == new => {
                 // Another life: it was moved back over ids that were handed out, and that is meant.
                 let change = if former == present { change } else { Change::Forced };
-                own::note(source, &new.0, change, former);
+                transaction_tags::record(source, &new.0, change, former);
             }
-            (Some(old), Some(new)) => own::note_renamed(source, &old.0, &new.0, former),
+            (Some(old), Some(new)) => transaction_tags::record_renamed(source, &old.0, &new.0, former),
             (old, new) => {
                 if let Some(old) = old {
-                    own::note(source, &old.0, Change::Gone, former);
+                    transaction_tags::record(source, &old.0, Change::Gone, former);
                 }
                 if let Some(new) = new {
-                    own::note(source, &new.0, Change::Created, None);
+                    transaction_tags::record(source, &new.0, Change::Created, None);
                 }
             }
         }
@@ -229,22 +229,25 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
-        let life = life_now(source, &tag)?;
+        let tag_generation = tag_generation_now(source, &tag)?;
         // No other session knows of ids that this transaction got after it changed the row.
-        Ok(place::close(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
+        Ok(slot::close(source, &tag, reserved, tag_generation)
+            .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
     }
 
     /// The same, without taking anything away.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
-        let life = life_now(source, &tag)?;
-        Ok(place::issued(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
+        let tag_generation = tag_generation_now(source, &tag)?;
+        Ok(slot::issued(source, &tag, reserved, tag_generation)
+            .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
     }
 
-    fn life_now(source: Source, tag: &Tag) -> Result<i64, ErrorReport> {
-        let life = source.as_owner(|| store::life(tag)).unwrap_or_else(|error| raise(spi(&error)));
-        Ok(life.ok_or(SegmentError::unknown(tag))?)
+    fn tag_generation_now(source: Source, tag: &Tag) -> Result<i64, ErrorReport> {
+        let tag_generation =
+            source.as_owner(|| store::tag_generation(tag)).unwrap_or_else(|error| raise(spi(&error)));
+        Ok(tag_generation.ok_or(SegmentError::unknown(tag))?)
     }
 
     /// A number that is not drawn twice.
@@ -315,25 +318,25 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         // Tags of other databases are for roles that may see what others do.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
-        for (place, slot) in segments.slots.iter().enumerate() {
+        for (slot_index, slot) in segments.slots.iter().enumerate() {
             // Let go before anything is made of it that could fail.
-            let key = segments.directory.read().get(place).copied();
-            let seen = |key: &Key| {
+            let key = segments.directory.read().get(slot_index).copied();
+            let seen = |key: &TagKey| {
                 all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
             };
             let Some(key) = key.filter(seen) else { continue };
-            let shelves = slot.segment.shelves();
-            let (current, next) = (shelves.current, shelves.next);
+            let buffer_states = slot.segment.buffer_states();
+            let (current, next) = (buffer_states.current, buffer_states.next);
             let (counts, _) = slot.counts();
             rows.push((
                 pg_sys::Oid::from(key.database),
                 pg_sys::Oid::from(key.source),
                 TagText(key.tag).legible(),
-                current.map(|shelf| shelf.range.first),
-                current.map(|shelf| shelf.range.last()),
-                current.filter(|shelf| shelf.left() > 0).map(|shelf| shelf.range.at(shelf.used)),
-                next.map(|shelf| shelf.range.first),
-                next.map(|shelf| shelf.range.last()),
+                current.map(|buffer| buffer.range.first),
+                current.map(|buffer| buffer.range.last()),
+                current.filter(|buffer| buffer.left() > 0).map(|buffer| buffer.range.at(buffer.used)),
+                next.map(|buffer| buffer.range.first),
+                next.map(|buffer| buffer.range.last()),
                 current.map(used),
                 Some(i64::from(slot.pace().step)).filter(|step| *step > 0),
                 counts.issued.cast_signed(),
@@ -341,7 +344,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
                 interval(slot.last_refill.load(Relaxed))?,
                 counts.waits.cast_signed(),
                 interval(slot.longest_wait.load(Relaxed))?,
-                exhausted_at(slot, shelves.left())?,
+                exhausted_at(slot, buffer_states.left())?,
                 slot.trouble().map(shown),
             ));
         }
@@ -349,8 +352,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     }
 
     /// The share of a buffer that is used, to a thousandth.
-    fn used(shelf: Shelf) -> f64 {
-        (f64::from(shelf.used) / f64::from(shelf.range.count) * 1e3).floor() / 1e3
+    fn used(buffer: BufferState) -> f64 {
+        (f64::from(buffer.used) / f64::from(buffer.range.count) * 1e3).floor() / 1e3
     }
 
     fn interval(micros: u64) -> Result<Option<Interval>, ErrorReport> {
@@ -359,7 +362,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
 
     /// The instant at which the tag's ids are used up, at the pace since its first use. Tags that start over have no end.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
-        let dated = slot.segment.shelves().is_dated();
+        let dated = slot.segment.buffer_states().is_dated();
         let issued = slot.counts_in_all().issued;
         let ahead = slot.row_left.load(Relaxed).saturating_add(left);
         let lasts = slot.age(uptime()).and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);

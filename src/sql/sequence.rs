@@ -11,7 +11,7 @@ mod snowflake_ids_internal {
     use crate::pg::text::Text;
     use crate::pg::tuple::NoRow;
     use crate::pg::{redirect, sequence};
-    use crate::sequence::{bind, known};
+    use crate::sequence::{bind, cache};
     use crate::shared::generator;
     use crate::store::tables::SEQUENCE_BINDING;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -40,7 +40,7 @@ mod snowflake_ids_internal {
     /// Returns whether a sequence stands at its end, as one that is bound does.
     #[pg_extern(stable, parallel_safe, strict)]
     fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
-        known::stands_at_end(of)
+        cache::stands_at_end(of)
     }
 
     /// Notes that a sequence of the caller's, which stands at its end, is bound. No role need write the table for it.
@@ -144,7 +144,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
     fn sequence_binding_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         let table = trigger.relid()?;
         if let Some(source) = SEQUENCE_BINDING.find().filter(|source| source.oid() == table) {
-            known::changed();
+            cache::changed();
             source.announce();
         }
         Ok(None)

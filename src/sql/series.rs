@@ -7,7 +7,7 @@ use crate::pg::statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
-use crate::series::{self, KnownSeries};
+use crate::series::{self, CachedSeries};
 use crate::sql::tag::listed;
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
@@ -60,8 +60,8 @@ fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
 
 fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
     let name = name(series)?;
-    let (known, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
-    known.written(taken).map_err(|report| *report)
+    let (cached, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
+    cached.written(taken).map_err(|report| *report)
 }
 
 fn last(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorReport> {
@@ -115,17 +115,17 @@ for_each_key_type! {
 
 /// A series that the caller may change.
 struct ChangedSeries {
-    known: Rc<KnownSeries>,
+    cached: Rc<CachedSeries>,
     name: Tag,
 }
 
 impl ChangedSeries {
     fn checked(series: Option<&Text<'_>>) -> Result<Self, ErrorReport> {
         let name = name(series)?;
-        let known = series::look_up(name)?;
-        known.check(Action::Own, role::current()).map_err(|error| report(&error))?;
+        let cached = series::look_up(name)?;
+        cached.check(Action::Own, role::current()).map_err(|error| report(&error))?;
         let name = series::checked(name).map_err(|error| report(&error))?;
-        Ok(Self { known, name })
+        Ok(Self { cached, name })
     }
 
     /// Runs a statement whose first argument is the name.
@@ -135,19 +135,19 @@ impl ChangedSeries {
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
     ) -> Result<(), ErrorReport> {
         let arguments: Vec<_> = [TagText(self.name).into()].into_iter().chain(others).collect();
-        let is_distributed = self.known.series.scope == Scope::Shard;
+        let is_distributed = self.cached.series.scope == Scope::Shard;
         let run = || {
             if is_distributed {
                 statement::run("SELECT snowflake_ids_internal.series_check_coordinator()", &[])?;
             }
             statement::run(sql, &arguments)?;
             if is_distributed {
-                let id = [self.known.series.id.into()];
+                let id = [self.cached.series.id.into()];
                 statement::run("SELECT snowflake_ids_internal.series_pass_on($1)", &id)?;
             }
             Ok(())
         };
-        self.known.table.as_owner(run).map_err(|error| spi(&error))
+        self.cached.table.as_owner(run).map_err(|error| spi(&error))
     }
 }
 
@@ -232,14 +232,14 @@ mod snowflake_ids {
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let wanted = listed(Some(privilege))?;
         let wanted = Privileges::stored(&wanted);
-        let known = match series::look_up(super::name(Some(&series))?) {
-            Ok(known) => known,
+        let cached = match series::look_up(super::name(Some(&series))?) {
+            Ok(cached) => cached,
             Err(NoNumberError::Series(SeriesError::Unknown { .. })) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
         let actions = [Action::Take, Action::Look, Action::Move];
         let role = role::current();
-        Ok(actions.into_iter().any(|action| wanted.names(action) && known.allows(action, role)))
+        Ok(actions.into_iter().any(|action| wanted.names(action) && cached.allows(action, role)))
     }
 }
 
@@ -357,16 +357,16 @@ mod snowflake_ids_internal {
         TableIterator<'static, (name!(key_type, &'static str), name!(max_value, i64), name!(is_dated, bool))>,
         ErrorReport,
     > {
-        let known = series::look_up(super::name(series.as_ref())?)?;
+        let cached = series::look_up(super::name(series.as_ref())?)?;
         for role in owner.into_iter().chain([role::current()]) {
-            known.check(Action::Take, role).map_err(|error| report(&error))?;
+            cached.check(Action::Take, role).map_err(|error| report(&error))?;
         }
-        if known.series.scope == Scope::Shard {
-            return Err(report(&SeriesError::Distributed { series: known.shown() }));
+        if cached.series.scope == Scope::Shard {
+            return Err(report(&SeriesError::Distributed { series: cached.shown() }));
         }
         // It is neither dropped nor renamed before the trigger is there to be seen.
-        known.keep()?;
-        let Series { key_type, max_value, reset, .. } = &known.series;
+        cached.keep()?;
+        let Series { key_type, max_value, reset, .. } = &cached.series;
         Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
     }
 
@@ -379,7 +379,7 @@ mod snowflake_ids_internal {
         key_column: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
         let name = super::name(series.as_ref())?;
-        let known = series::look_up(name)?;
+        let cached = series::look_up(name)?;
         let (oid, table) =
             relation.and_then(|oid| Some((oid, Relation::find(oid)?))).ok_or_else(not_owner)?;
         let owner = table.owner();
@@ -387,7 +387,7 @@ mod snowflake_ids_internal {
             return Err(not_owner());
         }
         for role in [role::current(), owner] {
-            known.check(Action::Take, role).map_err(|error| report(&error))?;
+            cached.check(Action::Take, role).map_err(|error| report(&error))?;
         }
         let arguments = [
             TagText(series::checked(name).map_err(|error| report(&error))?).into(),
@@ -396,7 +396,7 @@ mod snowflake_ids_internal {
             handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
         ];
         let sql = "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)";
-        known.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
+        cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
     }
 
     /// The longest name in the server.

@@ -8,7 +8,7 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
 use crate::segment::error::SegmentError;
-use crate::segment::{place, privilege};
+use crate::segment::{privilege, slot};
 use crate::store::tables::SEGMENT;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
@@ -83,7 +83,7 @@ pub fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
 mod snowflake_ids {
     use super::{
         ALTER, Action, ChangedTag, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES,
-        Privileges, RAISE, REVOKE, SET, SegmentError, TagArg, Text, handed_on, listed, place, privilege,
+        Privileges, RAISE, REVOKE, SET, SegmentError, TagArg, Text, handed_on, listed, privilege, slot,
         tag as tags,
     };
     use pgrx::AnyNumeric;
@@ -144,7 +144,7 @@ mod snowflake_ids {
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let own = ChangedTag::checked(tag, Action::Move)?;
-        place::discard(own.source, &own.tag);
+        slot::discard(own.source, &own.tag);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
 use crate::store::registry;
 use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
-use crate::store::worker::note_chosen;
+use crate::store::worker::record_chosen;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::error::NotReadyError;
@@ -21,9 +21,9 @@ use snowflake_ids_core::server::state::{Chosen, Identity};
 fn worker_check_registry() -> Result<(), ErrorReport> {
     let shared = ready()?;
     if let Some(source) = WORKER_LEASE.find()
-        && let Some(site) = source.as_owner(registry::sites).map_err(|error| spi(&error))?.first()
+        && let Some(endpoint) = source.as_owner(registry::endpoints).map_err(|error| spi(&error))?.first()
     {
-        return Err(at_registry(&site.server));
+        return Err(at_registry(&endpoint.server));
     }
     match shared.counts.registry().and_then(database::name) {
         Some(registry) if database::of_name(&registry) != Some(server::database()) => {
@@ -49,11 +49,11 @@ fn worker_give_up(
         let lease = state.lease.clone().filter(|lease| {
             (lease.datacenter.cast_signed(), lease.worker.cast_signed()) == (datacenter_id, worker_id)
                 && token.is_some()
-                && (Some(lease.token) == token || state.claim == token)
+                && (Some(lease.token) == token || state.pending_token == token)
         })?;
         state.give_up();
         // Should this transaction be rolled back, the row is ours still.
-        state.claim = token;
+        state.pending_token = token;
         Some(lease)
     })
     .map_err(|error| report(&error))?;
@@ -104,7 +104,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
         state.first.map(|first| Chosen { datacenter, first, home, system_identifier })
     });
     let Some((chosen, source)) = chosen.ok().flatten().zip(WORKER_CHOSEN.find()) else { return Ok(()) };
-    source.as_owner(|| note_chosen(&chosen)).map_err(|error| spi(&error))
+    source.as_owner(|| record_chosen(&chosen)).map_err(|error| spi(&error))
 }
 
 fn ready() -> Result<&'static Shared, ErrorReport> {

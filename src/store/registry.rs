@@ -13,7 +13,7 @@ use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::registry::handover::Standing;
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, ReceivedTag};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Reserved, Share};
@@ -22,7 +22,7 @@ use snowflake_ids_core::worker::refill::Received;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-static SITES: Statement = Statement::new(
+static ENDPOINTS: Statement = Statement::new(
     "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
      FROM snowflake_ids.registry_server ORDER BY position",
     &[],
@@ -31,18 +31,18 @@ static SITES: Statement = Statement::new(
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
 
 /// Against [`LOCK`].
-static KEEP_SITES: Statement =
+static KEEP_ENDPOINTS: Statement =
     Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
 
-static NO_SITES: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server", &[]);
+static NO_ENDPOINTS: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server", &[]);
 
-static ADD_SITE: Statement = Statement::new(
+static ADD_ENDPOINT: Statement = Statement::new(
     "INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
      VALUES ($1, convert_from($2, 'UTF8')::name, $3, $4)",
     &[INT4OID, BYTEAOID, TEXTOID, INT4OID],
 );
 
-static NOTE_ALL: Statement = Statement::new(
+static RECORD_ALL: Statement = Statement::new(
     "INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
      SELECT s.identity, k.tag, k.period, k.max_id
      FROM snowflake_ids.registry_server AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
@@ -110,7 +110,7 @@ static HAND_OVER: Statement = Statement::of_many(
     &[BYTEAOID, INT4OID, INT4OID],
 );
 
-static NOTE_REACHED: Statement =
+static RECORD_REACHED: Statement =
     Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
 
 /// The columns that say which ids come, as another row has them. The highest id counts only of tags that start over at other
@@ -170,10 +170,10 @@ pub fn is_used(identity: &str) -> Result<bool, SpiError> {
 }
 
 /// The registries that this database uses, in their order; none where it is its own.
-pub fn sites() -> Result<Vec<Site>, SpiError> {
-    SITES.all(&[], |row| {
+pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
+    ENDPOINTS.all(&[], |row| {
         let server = row.get::<Vec<u8>>(2)?.unwrap_or_default();
-        Ok(Site {
+        Ok(Endpoint {
             position: row.get::<i32>(1)?.unwrap_or_default().cast_unsigned(),
             server: String::from_utf8_lossy(&server).into_owned(),
             seen: wire::RegistryName {
@@ -203,27 +203,27 @@ pub fn lock() -> Result<(), SpiError> {
 }
 
 /// Keeps the registries in use the same until the transaction ends.
-pub fn keep_sites() -> Result<(), SpiError> {
-    KEEP_SITES.run(&[])
+pub fn keep_endpoints() -> Result<(), SpiError> {
+    KEEP_ENDPOINTS.run(&[])
 }
 
 /// Makes these the registries in use.
-pub fn set_sites(sites: &[Site]) -> Result<(), SpiError> {
-    NO_SITES.run(&[])?;
-    sites.iter().try_for_each(|Site { position, server, seen }| {
+pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
+    NO_ENDPOINTS.run(&[])?;
+    endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
         let (position, timeline) = (position.cast_signed(), seen.timeline.cast_signed());
         let server = server.clone().into_bytes();
-        ADD_SITE.run(&[position.into(), server.into(), seen.identity.clone().into(), timeline.into()])
+        ADD_ENDPOINT.run(&[position.into(), server.into(), seen.identity.clone().into(), timeline.into()])
     })
 }
 
 /// Notes the highest id of each tag as received, for all registries in use.
-pub fn note_all() -> Result<(), SpiError> {
-    NOTE_ALL.run(&[])
+pub fn record_all() -> Result<(), SpiError> {
+    RECORD_ALL.run(&[])
 }
 
 /// Notes the timeline of a registry, where it is a later one.
-pub fn note_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
+pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
@@ -300,8 +300,8 @@ pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
 }
 
 /// Notes, for all registries in use, that ids of a tag up to this one are in use here. Its saved range counts no more.
-pub fn note_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
-    NOTE_REACHED.run(&[TagText(*tag).into(), highest.into()])
+pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
+    RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
 /// Makes tags of these rows, in JSON and one for each tag: missing ones with this share, and raises those that are behind.

@@ -18,7 +18,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Share, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
-use snowflake_ids_core::series::serial::{Format, Reset};
+use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use std::collections::BTreeSet;
 
 /// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
@@ -90,7 +90,7 @@ static SET_BACK: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
-static LIFE: Statement =
+static TAG_GENERATION: Statement =
     Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
 
 static CREATE: Statement = Statement::new(
@@ -148,8 +148,8 @@ pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Spi
 }
 
 /// Returns which life a tag is in; None where there is none of this name.
-pub fn life(tag: &Tag) -> Result<Option<i64>, SpiError> {
-    Ok(LIFE.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
+pub fn tag_generation(tag: &Tag) -> Result<Option<i64>, SpiError> {
+    Ok(TAG_GENERATION.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }
 
 /// A column of a table with rows that takes ids of a tag by its default, and the table, as SQL names it.
@@ -188,7 +188,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     // As it is checked when it is written. Another one in its place would give other numbers than it says.
     let utf8 =
         |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(encoding::not_utf8("format")));
-    let format = row.get::<TagText>(8)?.map_or_else(|| Format::default_for(reset).to_string(), utf8);
+    let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);
     let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
         (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
         _ => Period::FOREVER,
@@ -196,6 +196,6 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let is_over = row.get::<bool>(11)?.unwrap_or(false);
     let version = row.get::<i64>(13)?.unwrap_or_default();
     let may_lag = row.get::<bool>(14)?.unwrap_or(false);
-    let life = row.get::<i64>(15)?.unwrap_or_default();
-    Ok(StoredRow { definition, period, is_over, may_lag, format, version, life })
+    let tag_generation = row.get::<i64>(15)?.unwrap_or_default();
+    Ok(StoredRow { definition, period, is_over, may_lag, format, version, tag_generation })
 }

@@ -76,7 +76,7 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
             find("setval(pg_catalog.regclass,pg_catalog.int8)")?,
             find("setval(pg_catalog.regclass,pg_catalog.int8,pg_catalog.bool)")?,
         ],
-        noted: find("noted(pg_catalog.regclass,pg_catalog.int8)")?,
+        recorded: find("noted(pg_catalog.regclass,pg_catalog.int8)")?,
         ids: [
             id("snowflake_nextval()")?,
             id("snowflake_id()")?,

@@ -198,12 +198,12 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
 /// Returns the privileges of roles on a series. Waits as [`read`].
 pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Unseen> {
     let mut found = Vec::new();
-    let note = |row: &rows::Row<'_>| {
+    let record = |row: &rows::Row<'_>| {
         if let (Some(grantee), Some(list)) = (row.oid(c"grantee"), row.text(c"privileges")) {
             found.push((grantee, Privileges::stored(&list)));
         }
     };
-    rows::look(&SERIES_PRIVILEGE, Wait::Yes(Some(limit)), &[(c"series", Sought::Number(id))], note)?;
+    rows::look(&SERIES_PRIVILEGE, Wait::Yes(Some(limit)), &[(c"series", Sought::Number(id))], record)?;
     Ok(found)
 }
 

@@ -79,10 +79,10 @@ static GIVE_BACK: Statement = Statement::new(
     &[INT4OID, INT4OID, TIMESTAMPTZOID],
 );
 
-static WARY_UNTIL: Statement =
+static FORMER_LEASES_UNTIL: Statement =
     Statement::new("SELECT max(former_until) FROM snowflake_ids.worker_lease", &[]);
 
-static NOTE_WARY: Statement = Statement::new(
+static RECORD_FORMER_LEASES: Statement = Statement::new(
     "UPDATE snowflake_ids.worker_lease SET former_until = $3 WHERE datacenter_id = $1 AND worker_id = $2",
     &[INT4OID, INT4OID, TIMESTAMPTZOID],
 );
@@ -94,7 +94,7 @@ static HOLDERS: Statement = Statement::new(
     &[INT4OID, INT4OID, INT8OID, TIMESTAMPTZOID],
 );
 
-static HELD: Statement = Statement::new(
+static CACHE: Statement = Statement::new(
     "SELECT count(*) FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND expires_at > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
          AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
@@ -119,7 +119,7 @@ static CHOSEN: Statement = Statement::new(
     &[],
 );
 
-static NOTE_CHOSEN: Statement = Statement::new(
+static RECORD_CHOSEN: Statement = Statement::new(
     "INSERT INTO snowflake_ids.worker_chosen (datacenter_id, worker_id, system_identifier, timeline, home) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT DO NOTHING",
     &[INT4OID, INT4OID, INT8OID, INT4OID, TEXTOID],
@@ -138,9 +138,9 @@ pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
 }
 
 /// Notes which one this server had, for standbys that are promoted and know nothing else of it.
-pub fn note_chosen(chosen: &Chosen) -> Result<(), SpiError> {
+pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     let Chosen { datacenter, first, home, system_identifier } = chosen;
-    NOTE_CHOSEN.run(&[
+    RECORD_CHOSEN.run(&[
         number(*datacenter),
         number(first.worker),
         system_identifier.cast_signed().into(),
@@ -178,7 +178,7 @@ impl WorkerRows for Rows {
             but[0].into(),
             but[1].into(),
         ];
-        let count = HELD.first(&arguments, |row| row.get::<i64>(1))?.flatten().unwrap_or_default();
+        let count = CACHE.first(&arguments, |row| row.get::<i64>(1))?.flatten().unwrap_or_default();
         Ok(count.cast_unsigned())
     }
 
@@ -202,18 +202,23 @@ impl WorkerRows for Rows {
         GIVE_BACK.run(&[number(datacenter), number(row.worker), stamp(row.expiry).into()])
     }
 
-    fn wary_until(&mut self) -> Result<Option<UnixMicros>, SpiError> {
-        if !notes_former() {
+    fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, SpiError> {
+        if !records_former() {
             return Ok(None);
         }
-        Ok(WARY_UNTIL.first(&[], |row| instant(row, 1))?.flatten())
+        Ok(FORMER_LEASES_UNTIL.first(&[], |row| instant(row, 1))?.flatten())
     }
 
-    fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), SpiError> {
-        if !notes_former() {
+    fn record_former_leases(
+        &mut self,
+        datacenter: u32,
+        worker: u32,
+        until: UnixMicros,
+    ) -> Result<(), SpiError> {
+        if !records_former() {
             return Ok(());
         }
-        NOTE_WARY.run(&[number(datacenter), number(worker), stamp(until).into()])
+        RECORD_FORMER_LEASES.run(&[number(datacenter), number(worker), stamp(until).into()])
     }
 
     fn random(&mut self) -> u32 {
@@ -245,7 +250,7 @@ impl WorkerRows for Rows {
 }
 
 /// Returns whether the table is of a version that has the column for it.
-fn notes_former() -> bool {
+fn records_former() -> bool {
     WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }
 

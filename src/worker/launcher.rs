@@ -1,18 +1,18 @@
 //! The launcher: sees to it that each database with unanswered requests has a refill worker.
 
+mod high_water_marks;
 mod leases;
-mod marks;
 mod pool;
 mod samples;
 
 use crate::pg::wait::Event;
 use crate::pg::worker::{self, Sleep};
 use crate::pg::{database, server};
-use crate::segment::place;
+use crate::segment::slot;
 use crate::shared::registries;
 use crate::shared::segments::{Segments, segments};
+use high_water_marks::HighWaterMarkKeeper;
 use leases::LeaseLauncher;
-use marks::MarkKeeper;
 use pool::Pool;
 use samples::Samples;
 use std::time::{Duration, Instant};
@@ -37,15 +37,15 @@ pub fn run() {
         segments,
         pool: Pool::new(segments),
         looked: None,
-        marks: MarkKeeper::default(),
+        high_water_marks: HighWaterMarkKeeper::default(),
         leases: LeaseLauncher::new(),
         samples: Samples::default(),
     };
-    launcher.marks.begin();
+    launcher.high_water_marks.begin();
     loop {
         let pause = launcher.round();
         if worker::sleep(Event::Launcher, pause) == Sleep::Stopped {
-            launcher.marks.end();
+            launcher.high_water_marks.end();
             worker::end();
         }
     }
@@ -56,7 +56,7 @@ struct Launcher {
     pool: Pool,
     /// Time at which it looked at all tags last.
     looked: Option<Instant>,
-    marks: MarkKeeper,
+    high_water_marks: HighWaterMarkKeeper,
     leases: LeaseLauncher,
     samples: Samples,
 }
@@ -68,12 +68,15 @@ impl Launcher {
         let lease_due = self.leases.round();
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
             self.looked = Some(Instant::now());
-            self.segments.note_pending();
+            self.segments.record_pending();
             self.look_at_tags();
             self.pool.retry();
         }
         let pool_due = self.pool.round(usize::from(self.leases.is_short()));
-        let due = [self.marks.round(), lease_due, pool_due, self.samples.round()].into_iter().flatten().min();
+        let due = [self.high_water_marks.round(), lease_due, pool_due, self.samples.round()]
+            .into_iter()
+            .flatten()
+            .min();
         due.unwrap_or(LOOK_AROUND).min(LOOK_AROUND)
     }
 
@@ -86,6 +89,6 @@ impl Launcher {
         if server::in_recovery() {
             return;
         }
-        place::forget_dropped_databases(self.segments, database::may_exist);
+        slot::forget_dropped_databases(self.segments, database::may_exist);
     }
 }

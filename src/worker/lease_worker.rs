@@ -23,16 +23,16 @@ use std::sync::atomic::Ordering::{AcqRel, Release};
 const LOCK_TIMEOUT: &CStr = c"1s";
 
 /// Runs until there was nothing to do for a while, or nothing can be done in this database.
-pub fn run(errand: LeaseTask, database: u32) {
+pub fn run(task: LeaseTask, database: u32) {
     let Some((leases, shared)) = leases().zip(shared()) else { return };
     worker::on_exit(go);
-    if !leases.worker_slot.is_for(database) || !leases.worker_slot.station.enter() {
+    if !leases.worker_slot.is_for(database) || !leases.worker_slot.worker_latch.enter() {
         return;
     }
     connect(leases, database);
     leases.arrivals.fetch_add(1, AcqRel);
     let mut server = LeaseServer { shared, leases, caller: RegistryCaller::default() };
-    match errand {
+    match task {
         LeaseTask::Look => report(leases, server.look()),
         LeaseTask::Serve => serve(server),
     }
@@ -53,7 +53,7 @@ fn connect(leases: &Leases, database: u32) {
 /// Leaves the worker slot, and calls the launcher: there may be requests that came too late.
 fn go() {
     let Some(leases) = leases() else { return };
-    if leases.worker_slot.station.leave() {
+    if leases.worker_slot.worker_latch.leave() {
         leases.worker_slot.free();
     }
     lease::call(leases);

@@ -4,11 +4,11 @@
 mod host;
 mod tables;
 
-use super::carry_over;
+use super::saved_ranges;
 use crate::pg::process::PerProcess;
 use crate::pg::{libpq, worker};
 use crate::registry::call::RegistryCaller;
-use crate::segment::own;
+use crate::segment::transaction_tags;
 use crate::shared::segments::segments;
 use crate::shared::worker_slot::WorkerSlot;
 use host::RefillServer;
@@ -22,13 +22,13 @@ use std::time::Duration;
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
-/// Runs until there was nothing to do for a while, or others wait for its place.
+/// Runs until there was nothing to do for a while, or others wait for its slot.
 pub fn run(worker_slot_number: u32, database: u32) {
     let worker_slots = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let number = usize::try_from(worker_slot_number).unwrap_or(usize::MAX);
     let Some((segments, worker_slot)) = segments().zip(worker_slots.get(number)) else { return };
     worker::on_exit(leave);
-    if !worker_slot.is_for(database) || !worker_slot.station.enter() {
+    if !worker_slot.is_for(database) || !worker_slot.worker_latch.enter() {
         return;
     }
     WORKER_SLOT.set(Some(worker_slot));
@@ -42,10 +42,10 @@ pub fn run(worker_slot_number: u32, database: u32) {
     worker_slot.connected.store(true, Release);
     // So that it knows that this database can be helped.
     segments.launcher.wake();
-    own::keep_quiet(true);
-    let carry_overs = carry_over::of_database(database);
+    transaction_tags::keep_quiet(true);
+    let saved_ranges = saved_ranges::of_database(database);
     let host = RefillServer { segments, worker_slot, database };
-    core::RefillWorker::new(&host, RegistryCaller::default(), carry_overs).run();
+    core::RefillWorker::new(&host, RegistryCaller::default(), saved_ranges).run();
 }
 
 /// Returns how much longer this process may go on; None: as long as it takes. A turn that is cut short is marked.
@@ -63,7 +63,7 @@ fn time_left() -> Option<Duration> {
 fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {
-        worker_slot.station.leave();
+        worker_slot.worker_latch.leave();
     }
     segments.launcher.wake();
 }

@@ -6,7 +6,7 @@ use snowflake_ids_core::registry::hosts;
 use snowflake_ids_core::registry::wire::{Request, Response};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::series::serial::{self, Reset};
-use snowflake_ids_core::server::carry_over;
+use snowflake_ids_core::server::saved_ranges;
 use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::{Explain, Format, Layout};
 
@@ -40,7 +40,7 @@ pub const TARGETS: &[Target] = &[
         name: "serial",
         check: serial_format,
         seeds: || texts(FORMATS),
-        understands: |b| resets().any(|r| serial::Format::parse(&text(b), r).is_ok()),
+        understands: |b| resets().any(|r| serial::NumberFormat::parse(&text(b), r).is_ok()),
     },
     Target {
         name: "tag",
@@ -74,9 +74,9 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "carry-over",
-        check: carry_overs,
-        seeds: || texts(CARRY_OVERS),
-        understands: |b| carry_over::from_text(b).is_ok(),
+        check: saved_ranges,
+        seeds: || texts(SAVED_RANGES),
+        understands: |b| saved_ranges::from_text(b).is_ok(),
     },
 ];
 
@@ -117,7 +117,7 @@ const STATE: &str = concat!(
     r#""directory":"/d"},"copy_of":null,"layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
     r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"marks":[],"floor":0,"lease":null,"claim":null,"registry":null}}"#
 );
-const CARRY_OVERS: &[&str] = &[
+const SAVED_RANGES: &[&str] = &[
     "{\"version\":1,\"release\":\"0.1.0\"}\n",
     concat!(
         "{\"version\":1,\"release\":\"0.1.0\"}\n",
@@ -196,9 +196,9 @@ fn serial_format(bytes: &[u8]) {
     let text = text(bytes);
     text.parse::<Reset>().map_or_else(|error| is_fit(&error), drop);
     for reset in resets() {
-        match serial::Format::parse(&text, reset) {
+        match serial::NumberFormat::parse(&text, reset) {
             Ok(format) => {
-                assert_eq!(serial::Format::parse(&format.to_string(), reset).as_ref(), Ok(&format));
+                assert_eq!(serial::NumberFormat::parse(&format.to_string(), reset).as_ref(), Ok(&format));
                 assert_ne!(format.render(20_000, 1), format.render(20_000, 2));
                 assert_ne!(format.render(i32::MIN, i64::MAX), format.render(i32::MAX, 0));
             }
@@ -284,11 +284,11 @@ pub fn sealed(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What is left over is written and read again.
-fn carry_overs(bytes: &[u8]) {
-    if let Ok(read) = carry_over::from_text(bytes) {
+fn saved_ranges(bytes: &[u8]) {
+    if let Ok(read) = saved_ranges::from_text(bytes) {
         assert!(read.damage.is_none() || read.left.is_empty());
-        let notes = carry_over::Notes { damage: None, ..read };
-        let said = carry_over::to_text(notes.clone()).expect("plain data");
-        assert_eq!(carry_over::from_text(&said), Ok(notes));
+        let records = saved_ranges::SavedRecords { damage: None, ..read };
+        let said = saved_ranges::to_text(records.clone()).expect("plain data");
+        assert_eq!(saved_ranges::from_text(&said), Ok(records));
     }
 }

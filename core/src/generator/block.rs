@@ -1,6 +1,6 @@
 //! The ids that one session has taken and not yet handed out: its cache, like a sequence's CACHE.
 
-use crate::generator::snowflake::Taken;
+use crate::generator::snowflake::TakenPositions;
 use crate::ids::position::{NodeBits, Position, PositionRange};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// Ids taken under a clock that was far ahead by mistake must not go on coming out of a block when the mistake
 /// was mended. So a block is good for [`Block::SPAN`] positions at a time. Then its owner looks at the clock
 /// and [renews](Block::renew) it or fills it anew. It is good for nothing once any session has seen the clock
-/// step back, or the node has changed. `era` below is a number that such an event changes. Ids are made with the
+/// step back, or the node has changed. `generation` below is a number that such an event changes. Ids are made with the
 /// node's bits that the positions were taken with, even if the node has changed by then.
 #[derive(Debug)]
 pub struct Block {
@@ -18,7 +18,7 @@ pub struct Block {
     /// Positions below this one may be handed out without a look at the clock.
     until: AtomicU64,
     end: AtomicU64,
-    era: AtomicU64,
+    generation: AtomicU64,
     node_bits: AtomicU64,
 }
 
@@ -33,16 +33,16 @@ impl Block {
             next: AtomicU64::new(0),
             until: AtomicU64::new(0),
             end: AtomicU64::new(0),
-            era: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             node_bits: AtomicU64::new(0),
         }
     }
 
     /// The next position; None when the block is used up, due for a look at the clock, or stale.
     #[inline]
-    pub fn pop(&self, era: u64) -> Option<Position> {
+    pub fn pop(&self, generation: u64) -> Option<Position> {
         let next = self.next.load(Ordering::Relaxed);
-        if next >= self.until.load(Ordering::Relaxed) || self.is_stale(era) {
+        if next >= self.until.load(Ordering::Relaxed) || self.is_stale(generation) {
             return None;
         }
         self.next.store(next + 1, Ordering::Relaxed);
@@ -52,9 +52,9 @@ impl Block {
 
     /// The next position that fits, the others before it being used up; None as for [`Block::pop`], which also means that
     /// none fits up to where the clock is to be looked at.
-    pub fn pop_fitting(&self, era: u64, fits: impl Fn(Position) -> bool) -> Option<Position> {
+    pub fn pop_fitting(&self, generation: u64, fits: impl Fn(Position) -> bool) -> Option<Position> {
         let (next, until) = (self.next.load(Ordering::Relaxed), self.until.load(Ordering::Relaxed));
-        if next >= until || self.is_stale(era) {
+        if next >= until || self.is_stale(generation) {
             return None;
         }
         let fitting = (next..until).map(Position).find(|position| fits(*position));
@@ -64,10 +64,10 @@ impl Block {
     }
 
     /// Up to `want` positions off the front; None as for [`Block::pop`].
-    pub fn pop_many(&self, want: u64, era: u64) -> Option<PositionRange> {
+    pub fn pop_many(&self, want: u64, generation: u64) -> Option<PositionRange> {
         let from = self.next.load(Ordering::Relaxed);
         let to = self.until.load(Ordering::Relaxed).min(from.saturating_add(want));
-        if to <= from || self.is_stale(era) {
+        if to <= from || self.is_stale(generation) {
             return None;
         }
         self.next.store(to, Ordering::Relaxed);
@@ -83,14 +83,14 @@ impl Block {
 
     /// Replaces what is left with what was taken after this era had begun.
     #[inline]
-    pub fn fill(&self, Taken { positions, node_bits }: Taken, era: u64) {
+    pub fn fill(&self, TakenPositions { positions, node_bits }: TakenPositions, generation: u64) {
         debug_assert!(positions.from <= positions.to, "{positions:?} goes backwards");
         let (from, to) = (positions.from.0, positions.to.0);
         self.node_bits.store(node_bits.0, Ordering::Relaxed);
         self.next.store(from, Ordering::Relaxed);
         self.until.store(to.min(from + Self::SPAN), Ordering::Relaxed);
         self.end.store(to, Ordering::Relaxed);
-        self.era.store(era, Ordering::Relaxed);
+        self.generation.store(generation, Ordering::Relaxed);
     }
 
     /// Gives up the positions that were not handed out: a gap.
@@ -100,10 +100,10 @@ impl Block {
     }
 
     /// Makes the next positions good if `allowed` says so of the last of them; whether there are any.
-    pub fn renew(&self, era: u64, allowed: impl FnOnce(Position) -> bool) -> bool {
+    pub fn renew(&self, generation: u64, allowed: impl FnOnce(Position) -> bool) -> bool {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let until = end.min(next + Self::SPAN);
-        let renewed = next < end && !self.is_stale(era) && allowed(Position(until - 1));
+        let renewed = next < end && !self.is_stale(generation) && allowed(Position(until - 1));
         if renewed {
             self.until.store(until, Ordering::Relaxed);
             debug_assert!(self.is_within_end(), "{self:?}");
@@ -119,7 +119,7 @@ impl Block {
     }
 
     #[inline]
-    fn is_stale(&self, era: u64) -> bool {
-        self.era.load(Ordering::Relaxed) != era
+    fn is_stale(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Relaxed) != generation
     }
 }

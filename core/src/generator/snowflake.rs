@@ -53,7 +53,7 @@ pub struct Generator {
     /// Keeps what is only read out of the line that is written.
     rest_of_line: AtomicU64,
     /// Grows with each step back and each change of the term.
-    era: AtomicU64,
+    generation: AtomicU64,
     /// The position that the term began with: nothing was issued while `next` is still here.
     first: AtomicU64,
     /// The value of `next` when the generator was closed.
@@ -69,11 +69,11 @@ pub struct Generator {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Generator, era) == 64);
+const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Generator, generation) == 64);
 
 /// Positions, and the bits of the node that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenPositions {
     /// Positions that no other call gets, in ascending order.
     pub positions: PositionRange,
     /// The node's bits.
@@ -127,7 +127,7 @@ impl Generator {
             full_ticks: zero(),
             furthest: zero(),
             rest_of_line: zero(),
-            era: zero(),
+            generation: zero(),
             first: zero(),
             closed_at: zero(),
             steps_back: zero(),
@@ -148,7 +148,7 @@ impl Generator {
         self.next.store(first.0, Ordering::Release);
         let before = self.term.fetch_add(1, Ordering::AcqRel);
         debug_assert!(before & 1 == 1, "it was closed");
-        self.era.fetch_add(1, Ordering::AcqRel);
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns whether all that was issued lies below the high-water mark. For the one caller that changes the mark.
@@ -164,7 +164,7 @@ impl Generator {
         // Odd: before anything else changes.
         self.term.fetch_or(1, Ordering::AcqRel);
         if holds(Guard::HeldStale) {
-            self.era.fetch_add(1, Ordering::AcqRel);
+            self.generation.fetch_add(1, Ordering::AcqRel);
         }
         self.limit.store(0, Ordering::Release);
         // A session that is about to take finds another position than it saw, and none to go on with.
@@ -202,7 +202,7 @@ impl Generator {
         rules: &Rules,
         clock: &impl Clock,
         want: NonZeroU32,
-    ) -> Result<Taken, GeneratorError> {
+    ) -> Result<TakenPositions, GeneratorError> {
         self.take_chosen(layout, rules, clock, |_, from| (from, from.saturating_add(want.get().into())))
     }
 
@@ -215,7 +215,7 @@ impl Generator {
         clock: &impl Clock,
         want: NonZeroU32,
         shard: &Shard,
-    ) -> Result<Taken, GeneratorError> {
+    ) -> Result<TakenPositions, GeneratorError> {
         let span = shard.span(want.get());
         // The last scan: of which node's ids, from where, and what it found. What another session takes meanwhile ends below
         // that most of the time, and then nothing is scanned again.
@@ -257,7 +257,7 @@ impl Generator {
         rules: &Rules,
         clock: &impl Clock,
         mut choose: impl FnMut(NodeBits, u64) -> (u64, u64),
-    ) -> Result<Taken, GeneratorError> {
+    ) -> Result<TakenPositions, GeneratorError> {
         loop {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
@@ -267,7 +267,7 @@ impl Generator {
             let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
             if same || !holds(Guard::TermRead) {
                 debug_assert!(below_limit || !same, "{positions:?} is taken above the mark");
-                return Ok(Taken { positions, node_bits });
+                return Ok(TakenPositions { positions, node_bits });
             }
             // Another node issues by now: these positions may be no node's. A gap, and once more.
         }
@@ -420,7 +420,7 @@ impl Generator {
         self.last_step_back[1].store(to, Ordering::Relaxed);
         // Last: a session that sees the count finds the figures.
         self.steps_back.fetch_add(1, Ordering::Release);
-        self.era.fetch_add(1, Ordering::AcqRel);
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Notes what the wall clock showed when a process last looked, before this generator was there: if it shows
@@ -451,7 +451,7 @@ impl Generator {
             of_layout.store(0, Ordering::Release);
         }
         // Sessions may still hold positions of another layout.
-        self.era.fetch_add(1, Ordering::AcqRel);
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Takes it for a step back of the clock that it is behind this position, as it must have shown more before this
@@ -463,8 +463,8 @@ impl Generator {
     /// A number that grows with each step back of the wall clock and each change of the term: what was taken
     /// before is not to be handed out without a look at the clock.
     #[inline]
-    pub fn era(&self) -> u64 {
-        self.era.load(Ordering::Relaxed)
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
     }
 
     /// The position after the last one issued in this term, whether it is over or not.

@@ -11,7 +11,7 @@ use crate::registry::wire::{
     VERSION, cut, said,
 };
 use crate::sequence::definition::check_tag;
-use crate::sequence::reservation::{Share, Wish};
+use crate::sequence::reservation::{Demand, Share};
 use std::time::Duration;
 
 /// The longest time that a setting takes.
@@ -90,7 +90,7 @@ impl RequestBody {
                 bound(wants.len() <= MAX_WANTS, "number of tags", "1024 or less")?;
                 wants.iter().try_for_each(ReserveRequest::check)
             }
-            Self::Lease(wish) => wish.check(),
+            Self::Lease(demand) => demand.check(),
             Self::Renew { worker, entry, .. } => {
                 let layout = entry.check()?;
                 bound(u64::from(*worker) <= layout.max(Field::Worker), "worker id", "one that the layout has")
@@ -118,7 +118,7 @@ impl ReserveRequest {
     fn check(&self) -> Result<(), RequestError> {
         is_tag(&self.tag)?;
         // A saved range, or what was received, is only compared with the row; a floor is by `Row::admit`.
-        let Wish { pace, lasted, target, prefetch, share, .. } = &self.wish;
+        let Demand { pace, lasted, target, prefetch, share, .. } = &self.demand;
         bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
         lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
         time(*target, "target")?;

@@ -220,7 +220,7 @@ pub enum ClusterProblem {
     Without(String),
     /// It has the worker id of another node, and both would give the same ids.
     #[error("its worker id {0} is that of node {1}, too")]
-    Shared(i64, i32),
+    IssuerMemory(i64, i32),
 }
 
 impl ClusterProblem {
@@ -256,13 +256,13 @@ impl ClusterProblem {
             }
             Self::Defaults(_) => "attach the columns again, from the coordinator",
             Self::Without(_) => "snowflake_ids.status there says why",
-            Self::Shared(..) => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
+            Self::IssuerMemory(..) => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
         }
     }
 
     /// Returns whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_) | Self::Shared(..) | Self::Elsewhere(_) | Self::Failing(..))
+        matches!(self, Self::Without(_) | Self::IssuerMemory(..) | Self::Elsewhere(_) | Self::Failing(..))
     }
 }
 
@@ -305,7 +305,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
             let worker_id = report.worker_id?;
             let all = issuers.get(&(report.datacenter_id, worker_id))?;
             let other = *all.iter().find(|other| **other != node.node_id)?;
-            Some(ClusterProblem::Shared(worker_id, other))
+            Some(ClusterProblem::IssuerMemory(worker_id, other))
         });
         Judged { node, report, problem }
     };

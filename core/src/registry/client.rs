@@ -4,7 +4,7 @@
 use crate::guard::{Guard, holds};
 use crate::registry::error::{ConnectionError, RegistryError};
 use crate::registry::hosts;
-use crate::registry::link::{Registry, RegistryLink, RegistryNotes, Site};
+use crate::registry::link::{Endpoint, EndpointStatus, Registry, RegistryLink};
 use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, ResponseBody};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub trait Network: Clone {
     /// A connection, which is closed when it is dropped.
     type Connection;
     /// The notes on one registry.
-    type Notes: RegistryNotes;
+    type Status: EndpointStatus;
 
     /// A clock that only goes forward.
     fn uptime(&self) -> Duration;
@@ -54,7 +54,7 @@ pub trait Network: Clone {
         limit: Duration,
     ) -> Result<String, ConnectionError>;
     /// Returns the notes on a registry.
-    fn notes(&self, site: &Site) -> Self::Notes;
+    fn status(&self, endpoint: &Endpoint) -> Self::Status;
     /// Writes to the log.
     fn log(&self, text: &str);
 }
@@ -84,21 +84,26 @@ struct KeptConnection<C> {
 }
 
 impl<N: Network> RegistryLink for RegistryClient<N> {
-    fn ask(&mut self, site: &Site, ask: RequestBody, limit: Duration) -> Result<Response, RegistryError> {
-        self.notes(site).asked();
+    fn ask(
+        &mut self,
+        endpoint: &Endpoint,
+        ask: RequestBody,
+        limit: Duration,
+    ) -> Result<Response, RegistryError> {
+        self.status(endpoint).asked();
         let started = self.network.uptime();
-        let answer = self.ask_server(&site.server, Some(&site.seen), ask, limit);
-        self.note(site, answer.as_ref().err(), self.network.uptime().saturating_sub(started));
+        let answer = self.ask_server(&endpoint.server, Some(&endpoint.seen), ask, limit);
+        self.record(endpoint, answer.as_ref().err(), self.network.uptime().saturating_sub(started));
         answer
     }
 
-    fn notes(&self, site: &Site) -> impl RegistryNotes {
-        self.network.notes(site)
+    fn status(&self, endpoint: &Endpoint) -> impl EndpointStatus {
+        self.network.status(endpoint)
     }
 }
 
 /// One of the registries, whose responses are waited for so long.
-pub struct ConnectedRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Site, pub Duration);
+pub struct ConnectedRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Endpoint, pub Duration);
 
 impl<N: Network> Registry for ConnectedRegistry<'_, N> {
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
@@ -119,20 +124,20 @@ impl<N: Network> RegistryClient<N> {
     }
 
     /// Notes the outcome of a request. A fault is logged once; the view of registries shows the rest.
-    fn note(&self, site: &Site, error: Option<&RegistryError>, took: Duration) {
-        let notes = self.network.notes(site);
+    fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
+        let status = self.network.status(endpoint);
         match error {
             // It says nothing of the registry.
-            Some(RegistryError::Failed(ConnectionError::GivenUp)) => notes.given_up(),
+            Some(RegistryError::Failed(ConnectionError::GivenUp)) => status.given_up(),
             Some(error) if !error.is_of_tag() => {
                 let complaint = error.complaint();
-                if notes.health().failures == 0 || notes.is_news(&complaint) {
-                    let (server, why) = (&site.server, &complaint.why);
+                if status.health().failures == 0 || status.is_news(&complaint) {
+                    let (server, why) = (&endpoint.server, &complaint.why);
                     self.network.log(&format!("snowflake_ids could not ask registry \"{server}\": {why}"));
                 }
-                notes.failed(&complaint);
+                status.failed(&complaint);
             }
-            _ => notes.answered(took),
+            _ => status.answered(took),
         }
     }
 
@@ -172,20 +177,20 @@ impl<N: Network> RegistryClient<N> {
     /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
     pub fn begin(
         &mut self,
-        site: &Site,
+        endpoint: &Endpoint,
         of: usize,
         limit: Duration,
     ) -> Result<RegistryTransaction<N>, RegistryError> {
-        let options = self.network.options(&site.server)?;
+        let options = self.network.options(&endpoint.server)?;
         // Comes to a host that is the registry.
-        let introduce = Message::new(Some(&site.seen), RequestBody::Introduce, limit)?;
-        self.ask_hosts(&site.server, &options, &introduce, limit)?;
+        let introduce = Message::new(Some(&endpoint.seen), RequestBody::Introduce, limit)?;
+        self.ask_hosts(&endpoint.server, &options, &introduce, limit)?;
         let lost = || ConnectionError::Lost("it was closed by the registry".to_owned());
-        let kept = self.take(&site.server, &options).ok_or_else(lost)?;
+        let kept = self.take(&endpoint.server, &options).ok_or_else(lost)?;
         let pause = limit.saturating_mul(u32::try_from(of).unwrap_or(u32::MAX)).min(wire::MAX_TIMEOUT * 4);
         let bounds = serde_json::json!({ "statement": limit.as_millis().to_string(), "pause": pause.as_millis().to_string() });
         let network = self.network.clone();
-        let mut begun = RegistryTransaction { network, kept, seen: site.seen.clone(), limit };
+        let mut begun = RegistryTransaction { network, kept, seen: endpoint.seen.clone(), limit };
         begun.run(RemoteStatement::Begin, "")?;
         begun.run(RemoteStatement::Bounds, &bounds.to_string())?;
         Ok(begun)

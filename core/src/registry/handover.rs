@@ -9,7 +9,7 @@ mod rows;
 mod seeded;
 mod take_over;
 
-pub use host::{NodeTables, NotedFloor, Registries, RegistryTags, Standing};
+pub use host::{NodeTables, Registries, RegistryTags, RolledBackTag, Standing};
 pub use rows::tag_of;
 pub use seeded::Seeded;
 pub use take_over::take_over;
@@ -18,7 +18,7 @@ use crate::guard::{Guard, holds};
 use crate::registry::client::Network;
 use crate::registry::error::{RegistryError, UnusableRegistry};
 use crate::registry::lease::check_clock;
-use crate::registry::link::Site;
+use crate::registry::link::Endpoint;
 use crate::registry::wire::{ReceivedTag, RegistryName, RequestBody, ResponseBody, Stranger};
 use crate::server::form::RELEASE;
 use host::unusable;
@@ -35,32 +35,32 @@ pub fn join<H: NodeTables, N: Network>(
     if holds(Guard::HandOverLocks) {
         here.lock()?;
     }
-    let former = here.sites()?;
-    let mut sites: Vec<Site> = Vec::new();
+    let former = here.endpoints()?;
+    let mut endpoints: Vec<Endpoint> = Vec::new();
     // While it is known what was seen of those in use: a former primary of one of them is none.
     for (server, position) in servers.iter().zip(0..) {
         let seen = introduce(here, there, &former, server)?;
-        sites.push(Site { position, server: server.clone(), seen });
+        endpoints.push(Endpoint { position, server: server.clone(), seen });
     }
     let mut identities = BTreeSet::new();
-    if let Some(site) = sites.iter().find(|site| !identities.insert(&site.seen.identity)) {
-        return Err(UnusableRegistry::Same(site.server.clone()).into());
+    if let Some(endpoint) = endpoints.iter().find(|endpoint| !identities.insert(&endpoint.seen.identity)) {
+        return Err(UnusableRegistry::Same(endpoint.server.clone()).into());
     }
     // Worker ids come from the first one.
-    if let Some(Site { server, seen, .. }) = sites.first()
+    if let Some(Endpoint { server, seen, .. }) = endpoints.first()
         && let Some(database) = here.leases_for(&seen.identity)?
     {
         return Err(unusable(server, RegistryError::Elsewhere(database)).into());
     }
-    here.set_sites(&sites)?;
-    hand_over(here, there, &sites)?;
+    here.set_endpoints(&endpoints)?;
+    hand_over(here, there, &endpoints)?;
     // A registry that is set back to before must be noticed, too.
-    if holds(Guard::HandOverNoted) {
-        here.note_all()?;
+    if holds(Guard::HandOverRecorded) {
+        here.record_all()?;
     }
-    let first = sites.first().map(|site| &site.seen.identity);
-    for site in former.iter().filter(|site| Some(&site.seen.identity) != first) {
-        here.give_up_lease(site)?;
+    let first = endpoints.first().map(|endpoint| &endpoint.seen.identity);
+    for endpoint in former.iter().filter(|endpoint| Some(&endpoint.seen.identity) != first) {
+        here.give_up_lease(endpoint)?;
     }
     here.switch(true)
 }
@@ -73,15 +73,15 @@ pub fn leave<H: NodeTables, N: Network>(
     unheard: impl FnMut(UnusableRegistry),
 ) -> Result<bool, H::Error> {
     here.lock()?;
-    let sites = here.sites()?;
-    if sites.is_empty() {
+    let endpoints = here.endpoints()?;
+    if endpoints.is_empty() {
         return Ok(false);
     }
-    take_back(here, there, &sites, unheard)?;
-    for site in &sites {
-        here.give_up_lease(site)?;
+    take_back(here, there, &endpoints, unheard)?;
+    for endpoint in &endpoints {
+        here.give_up_lease(endpoint)?;
     }
-    here.set_sites(&[])?;
+    here.set_endpoints(&[])?;
     here.switch(false)?;
     Ok(true)
 }
@@ -95,33 +95,34 @@ pub fn seed<H: NodeTables, N: Network>(
     highest: i64,
 ) -> Result<bool, H::Error> {
     // Others that come into use meanwhile would not be raised; nor would the row here.
-    if holds(Guard::AttachKeepsSites) {
-        here.keep_sites()?;
+    if holds(Guard::AttachKeepsEndpoints) {
+        here.keep_endpoints()?;
     }
-    let sites = here.sites()?;
+    let endpoints = here.endpoints()?;
     // One that starts over would give the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
-    let begun = there.begin(&sites)?;
+    let begun = there.begin(&endpoints)?;
     // A registry that is set back later than this ends what was begun there.
-    let received = if sites.is_empty() { Vec::new() } else { here.received(Some(tag))? };
+    let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
     give(begun, &rows, &received)?;
-    Ok(!sites.is_empty())
+    Ok(!endpoints.is_empty())
 }
 
 /// Asks a foreign server which registry it is, and checks that this server can use it.
 fn introduce<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
-    former: &[Site],
+    former: &[Endpoint],
     server: &str,
 ) -> Result<RegistryName, UnusableRegistry> {
     let mut answer = there.ask(server, None, RequestBody::Introduce)?;
     // One that was promoted since leaves a former primary, which may be asked first.
-    let later =
-        |site: &&Site| answer.registry.check(&site.seen).is_err_and(|stranger| stranger != Stranger::Another);
-    if let Some(site) = former.iter().find(later) {
-        answer = there.ask(server, Some(&site.seen), RequestBody::Introduce)?;
+    let later = |endpoint: &&Endpoint| {
+        answer.registry.check(&endpoint.seen).is_err_and(|stranger| stranger != Stranger::Another)
+    };
+    if let Some(endpoint) = former.iter().find(later) {
+        answer = there.ask(server, Some(&endpoint.seen), RequestBody::Introduce)?;
     }
     let is_itself = here.identity().as_ref() == Some(&answer.registry.identity);
     let error = match answer.said {
@@ -143,12 +144,12 @@ fn introduce<H: NodeTables, N: Network>(
 fn hand_over<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
-    sites: &[Site],
+    endpoints: &[Endpoint],
 ) -> Result<(), H::Error> {
     let mut rows = Vec::new();
-    if sites.len() > 1 && holds(Guard::SharesRaised) {
-        for site in sites {
-            rows.extend(tags_of(there, site, site.share(sites.len()))?);
+    if endpoints.len() > 1 && holds(Guard::SharesRaised) {
+        for endpoint in endpoints {
+            rows.extend(tags_of(there, endpoint, endpoint.share(endpoints.len()))?);
         }
     }
     // Whole rows of a tag come first: others only raise it.
@@ -156,9 +157,13 @@ fn hand_over<H: NodeTables, N: Network>(
     let received = here.received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
     // Ids of transactions that were rolled back, of the generations that tags are in.
-    let floors = here.floors()?;
-    let floors = floors.iter().filter(|noted| noted.life == Some(noted.floor.life));
-    rows.extend(floors.filter_map(|noted| row_of(&noted.tag, noted.floor.reached())));
+    let high_water_marks = here.high_water_marks()?;
+    let high_water_marks = high_water_marks
+        .iter()
+        .filter(|recorded| recorded.tag_generation == Some(recorded.high_water_mark.tag_generation));
+    rows.extend(
+        high_water_marks.filter_map(|recorded| row_of(&recorded.tag, recorded.high_water_mark.reached())),
+    );
     // In one order, so that two nodes that hand the same tags over never wait for each other. Of one tag the rows stay in
     // theirs.
     rows.sort_by_cached_key(|row| tag_of(row));
@@ -168,7 +173,7 @@ fn hand_over<H: NodeTables, N: Network>(
     if rows.is_empty() {
         return Ok(());
     }
-    Ok(give(there.begin(sites)?, &rows, &received)?)
+    Ok(give(there.begin(endpoints)?, &rows, &received)?)
 }
 
 /// All rows of this database's own table of tags, in their order.
@@ -189,14 +194,14 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
 fn take_back<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
-    sites: &[Site],
+    endpoints: &[Endpoint],
     mut unheard: impl FnMut(UnusableRegistry),
 ) -> Result<(), H::Error> {
     let received = here.received(None)?;
     let names: BTreeSet<&str> = received.iter().map(|(_, ReceivedTag { tag, .. })| tag.as_str()).collect();
     let mut known = BTreeSet::new();
-    for site in sites {
-        match tags_of(there, site, None) {
+    for endpoint in endpoints {
+        match tags_of(there, endpoint, None) {
             Ok(rows) => {
                 let rows = rows.iter().map(AsRef::as_ref);
                 let is_ours = |row: &&RawValue| tag_of(row).is_some_and(|name| names.contains(name.as_str()));

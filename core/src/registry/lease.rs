@@ -187,7 +187,7 @@ pub struct Search<'a> {
     pub now: UnixMicros,
     /// Set where worker ids without rows may be in use: then only one is taken that is ours already, or this one, which we have
     /// from the former registry.
-    pub wary: Option<Option<u32>>,
+    pub former_leases: Option<Option<u32>>,
 }
 
 impl Search<'_> {
@@ -202,7 +202,7 @@ impl Search<'_> {
         if let Some(own) = own {
             return Some(Choice::Own(*own));
         }
-        if let Some(held) = self.wary {
+        if let Some(held) = self.former_leases {
             let held = held.filter(|worker| is_usable(*worker))?;
             return match rows.iter().find(|row| row.worker == held) {
                 Some(row) => row.is_free(self.now).then_some(Choice::Free(*row)),

@@ -8,7 +8,7 @@ mod renewal;
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
 use crate::registry::lease_worker::LeaseRequests;
-use crate::server::issuer::Counts;
+use crate::server::issuer::IssuerCounts;
 use crate::server::state::{Here, State};
 use crate::worker::backoff::Backoff;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -48,7 +48,7 @@ pub enum KnownRegistry {
 
 impl KnownRegistry {
     /// As it was published last.
-    pub fn of(counts: &Counts) -> Self {
+    pub fn of(counts: &IssuerCounts) -> Self {
         match counts.registry() {
             Some(database) => Self::By(database),
             None if counts.alone.load(Relaxed) => Self::Alone,
@@ -57,10 +57,10 @@ impl KnownRegistry {
     }
 
     /// To have the state say it.
-    fn note(self) -> LaunchAction {
+    fn record(self) -> LaunchAction {
         match self {
-            Self::By(database) => LaunchAction::Note(Some(database)),
-            Self::Nothing | Self::Alone => LaunchAction::Note(None),
+            Self::By(database) => LaunchAction::Record(Some(database)),
+            Self::Nothing | Self::Alone => LaunchAction::Record(None),
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct RegistryChanges {
 
 impl RegistryChanges {
     /// Takes the changes that were noted since the last call.
-    pub fn take(requests: &LeaseRequests, counts: &Counts) -> Self {
+    pub fn take(requests: &LeaseRequests, counts: &IssuerCounts) -> Self {
         let ended = Some(requests.changed.swap(0, AcqRel)).filter(|database| *database != 0);
         let under_way = requests.changing.load(Acquire) > 0;
         Self { ended, under_way, unsettled: counts.moving_to().is_some() && !under_way }
@@ -86,7 +86,7 @@ impl RegistryChanges {
 }
 
 /// Notes in the state by way of which database worker ids are leased, unless something has changed since it was found out.
-pub fn note(state: &mut State, here: &Here, requests: &LeaseRequests, found: Option<u32>) {
+pub fn record(state: &mut State, here: &Here, requests: &LeaseRequests, found: Option<u32>) {
     let is_changing = requests.changing.load(Acquire) > 0;
     match found {
         _ if requests.changed.load(Acquire) != 0 => {}
@@ -121,7 +121,7 @@ pub enum LaunchAction {
     /// A lease worker is to be started.
     Start(LeaseTask, u32),
     /// The state is to say that worker ids are leased by way of this database; None: of none.
-    Note(Option<u32>),
+    Record(Option<u32>),
     /// Callers that wait are answered: there is nothing to lease.
     Answer,
     /// Callers that wait are to know that this database could not be reached.
@@ -163,14 +163,14 @@ impl Launch {
 
     /// Takes note that the lease worker has ended. Returns the database that was out of reach, for callers that wait.
     pub fn ended(&mut self, end: End, databases: &impl Databases, now: Duration) -> Option<u32> {
-        let (errand, database) = self.running.take()?;
+        let (task, database) = self.running.take()?;
         if end.arrived {
             self.refused = None;
-        } else if errand == LeaseTask::Serve {
+        } else if task == LeaseTask::Serve {
             self.back_off(now);
             return Some(database);
         }
-        match (errand, end.found, &mut self.look) {
+        match (task, end.found, &mut self.look) {
             (LeaseTask::Look, None, Some(look)) => look.missed.push(database),
             (LeaseTask::Look, Some(DatabaseUse::Registry), Some(look)) => look.registry = Some(database),
             (LeaseTask::Look, Some(DatabaseUse::Node), _) => {
@@ -206,8 +206,8 @@ impl Launch {
             all.push(changed);
             self.look_into(all);
         }
-        let is_noted = self.found == Some(known) && !changes.unsettled;
-        self.found = self.found.filter(|_| !is_noted);
+        let is_recorded = self.found == Some(known) && !changes.unsettled;
+        self.found = self.found.filter(|_| !is_recorded);
         let is_unknown = match known {
             // A transaction that is under way will say, unless a session cannot wait for that.
             KnownRegistry::Nothing => pending || !changes.under_way,
@@ -219,7 +219,7 @@ impl Launch {
         }
         self.short &= pending || self.look.is_some();
         if let Some(found) = self.found {
-            return found.note();
+            return found.record();
         }
         if self.look.is_none() && (!pending || known == KnownRegistry::Alone) {
             return if pending { LaunchAction::Answer } else { LaunchAction::Wait(None) };
@@ -246,15 +246,15 @@ impl Launch {
                 }
                 let found = look.registry.map_or(KnownRegistry::Alone, KnownRegistry::By);
                 (self.look, self.found) = (None, Some(found));
-                found.note()
+                found.record()
             }
         }
     }
 
-    fn start(&mut self, errand: LeaseTask, database: u32) -> LaunchAction {
-        self.running = Some((errand, database));
+    fn start(&mut self, task: LeaseTask, database: u32) -> LaunchAction {
+        self.running = Some((task, database));
         self.short = false;
-        LaunchAction::Start(errand, database)
+        LaunchAction::Start(task, database)
     }
 
     /// The lease worker could not be started: all places are taken.

@@ -8,7 +8,7 @@ mod acquire;
 mod host;
 mod requests;
 
-pub use host::{LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryPlace};
+pub use host::{LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryLocation};
 pub use requests::LeaseRequests;
 
 use crate::clock::UnixMicros;
@@ -18,7 +18,7 @@ use crate::ids::position::Position;
 use crate::registry::error::{RegistryError, SqlError, Unregistered};
 use crate::registry::failover;
 use crate::registry::lease::{Holder, Lease, Origin, Skew, check_clock};
-use crate::registry::link::Site;
+use crate::registry::link::Endpoint;
 use crate::registry::wire::{
     Entry, Former, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut,
 };
@@ -46,7 +46,7 @@ pub enum Round {
 }
 
 /// A task by the state.
-enum LeaseJob {
+enum LeaseNeed {
     Nothing,
     /// Another worker id is wanted, and none would do.
     Impossible,
@@ -74,13 +74,13 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             if self.state.shared.counts.registry() != Some(self.host.database()) {
                 return Err(Round::Elsewhere);
             }
-            self.site = None;
+            self.endpoint = None;
             let done = match self.host.find() {
-                Ok(RegistryPlace::Nowhere) => return Err(Round::Nowhere),
-                Ok(RegistryPlace::Unregistered) => return Ok(Err(LeaseError::of(&Unregistered))),
-                Ok(RegistryPlace::Here) => self.step(),
-                Ok(RegistryPlace::On(site)) => {
-                    self.site = Some(site);
+                Ok(RegistryLocation::Nowhere) => return Err(Round::Nowhere),
+                Ok(RegistryLocation::Unregistered) => return Ok(Err(LeaseError::of(&Unregistered))),
+                Ok(RegistryLocation::Here) => self.step(),
+                Ok(RegistryLocation::On(endpoint)) => {
+                    self.endpoint = Some(endpoint);
                     self.step()
                 }
                 Err(error) => Err(error.into()),
@@ -102,47 +102,48 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// The error of the registry for sessions that wait for a worker id.
     fn explain(&mut self, error: &RegistryError) -> LeaseError {
         if let RegistryError::Here(failed) = error {
-            self.host.note(LeaseEvent::Unreachable(&failed.message));
+            self.host.record(LeaseEvent::Unreachable(&failed.message));
             return own_trouble(error);
         }
-        let Some(site) = &self.site else { return own_trouble(error) };
-        let detail = format!("Registry \"{}\", which leases worker ids: {}", site.server, error.briefly());
+        let Some(endpoint) = &self.endpoint else { return own_trouble(error) };
+        let detail =
+            format!("Registry \"{}\", which leases worker ids: {}", endpoint.server, error.briefly());
         LeaseError::yet(ended(detail), error.hint())
     }
 
     /// Does the most urgent task.
     fn step(&mut self) -> Result<LeaseStep, StepError> {
-        match self.job()? {
-            LeaseJob::Nothing => Ok(LeaseStep::Done),
-            LeaseJob::Impossible => Err(StepError::None(LeaseError::yet(
+        match self.need()? {
+            LeaseNeed::Nothing => Ok(LeaseStep::Done),
+            LeaseNeed::Impossible => Err(StepError::None(LeaseError::yet(
                 "The clock is behind ids that this server may have issued as any worker.",
                 "Set the clock right.",
             ))),
-            LeaseJob::Acquire(plan) => self.acquire(&plan),
-            LeaseJob::Renew(lease, entry) => self.renew(&lease, &entry),
+            LeaseNeed::Acquire(plan) => self.acquire(&plan),
+            LeaseNeed::Renew(lease, entry) => self.renew(&lease, &entry),
         }
     }
 
     /// Returns the task by the state. The claim that it takes is in the state from then on.
-    fn job(&mut self) -> Result<LeaseJob, IssuerError> {
+    fn need(&mut self) -> Result<LeaseNeed, IssuerError> {
         let settings = self.host.settings();
-        let shared = self.site.is_some();
+        let shared = self.endpoint.is_some();
         let duration = settings.duration_of(shared);
-        let (issuer, requests, site, host) = (&self.state, self.requests, &self.site, &mut self.host);
+        let (issuer, requests, endpoint, host) = (&self.state, self.requests, &self.endpoint, &mut self.host);
         let database = host.database();
         issuer.change(|state, here| {
             // A transaction that has just ended this database's use of a registry is not to be undone.
             if state.registry != Some(database) {
-                return LeaseJob::Nothing;
+                return LeaseNeed::Nothing;
             }
-            let Identity::Leased { datacenter } = here.identity else { return LeaseJob::Nothing };
+            let Identity::Leased { datacenter } = here.identity else { return LeaseNeed::Nothing };
             // One that it chose itself may be another node's by the registry.
             if shared && state.lease.as_ref().is_some_and(Lease::is_chosen) {
                 state.leave_former();
             }
             // By now the state lock is held, which may have taken a while.
             let now = issuer.believed_now();
-            let behind = requests.is_another_wanted(issuer.shared.era());
+            let behind = requests.is_another_wanted(issuer.shared.generation());
             let generator = &issuer.shared.generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
             let limit = state.worker_limit(now);
@@ -160,8 +161,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     may_widen: lease.is_none() || behind,
                     token: known.map(|known| known.token),
                     former: known
-                        .zip(site.as_ref())
-                        .and_then(|(known, site)| former(known, site, datacenter, now)),
+                        .zip(endpoint.as_ref())
+                        .and_then(|(known, endpoint)| former(known, endpoint, datacenter, now)),
                     lease,
                     layout: here.layout,
                     max_drift: here.max_drift,
@@ -169,7 +170,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 }
             };
             match state.lease.clone() {
-                Some(lease) if is_of(&lease, site.as_ref()) && !lease.is_chosen() && !behind => {
+                Some(lease) if is_of(&lease, endpoint.as_ref()) && !lease.is_chosen() && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
                     // Ids may run ahead of the clock, and come to the expiry long before it does.
@@ -178,20 +179,20 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     // A layout came into use that has no room for the worker id, which is kept where there is no other.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
-                        return LeaseJob::Nothing;
+                        return LeaseNeed::Nothing;
                     }
                     let entry = entry(state, here, datacenter, now, next, duration, host);
                     if !is_good || fits {
-                        return LeaseJob::Renew(lease, entry);
+                        return LeaseNeed::Renew(lease, entry);
                     }
-                    LeaseJob::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
+                    LeaseNeed::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
                 }
-                Some(_) if behind && state.blocks_all_workers(now) => LeaseJob::Impossible,
+                Some(_) if behind && state.blocks_all_workers(now) => LeaseNeed::Impossible,
                 lease => {
                     // By then the clock must have passed the ids of a worker for it to be of use: now, where that is why.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
                     let entry = entry(state, here, datacenter, now, next, duration, host);
-                    LeaseJob::Acquire(plan(state, lease, usable_at, entry))
+                    LeaseNeed::Acquire(plan(state, lease, usable_at, entry))
                 }
             }
         })
@@ -200,21 +201,21 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Asks the registry, wherever it is.
     fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError> {
         let now = self.state.believed_now();
-        if let Some(site) = &self.site {
-            let due = failover::until_due(&[self.host.health(site)], self.host.uptime(), true);
+        if let Some(endpoint) = &self.endpoint {
+            let due = failover::until_due(&[self.host.health(endpoint)], self.host.uptime(), true);
             // To ask it again would cost the whole time limit.
             if due.is_some_and(|due| !due.is_zero()) {
                 return Err(RegistryError::Before.into());
             }
         }
-        let answer = self.host.registry(self.site.as_ref(), now).ask(ask)?;
-        if let Some(site) = &self.site {
+        let answer = self.host.registry(self.endpoint.as_ref(), now).ask(ask)?;
+        if let Some(endpoint) = &self.endpoint {
             self.registry_clock = Some(answer.clock);
-            if answer.registry.timeline > site.seen.timeline {
-                self.host.note_seen(&answer.registry)?;
+            if answer.registry.timeline > endpoint.seen.timeline {
+                self.host.record_seen(&answer.registry)?;
             }
             let compared = self.state.compare(answer.clock);
-            self.host.note(LeaseEvent::Compared(&compared));
+            self.host.record(LeaseEvent::Compared(&compared));
         }
         Ok(answer.said)
     }
@@ -230,7 +231,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 
     /// Refuses the response of another server; the server's own tables are believed.
     fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
-        if self.site.is_none() {
+        if self.endpoint.is_none() {
             return Ok(());
         }
         let (now, max) = (self.state.believed_now(), self.host.settings().max_clock_skew);
@@ -244,17 +245,17 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 
     /// The registry, where it is another server.
     fn origin(&self) -> Option<Origin> {
-        let site = self.site.as_ref()?;
-        Some(Origin { identity: site.seen.identity.clone(), server: site.server.clone() })
+        let endpoint = self.endpoint.as_ref()?;
+        Some(Origin { identity: endpoint.seen.identity.clone(), server: endpoint.server.clone() })
     }
 
     /// Returns whether a lease is of the registry in use.
     fn is_of_registry(&self, lease: &Lease) -> bool {
-        is_of(lease, self.site.as_ref())
+        is_of(lease, self.endpoint.as_ref())
     }
 
     /// Notes what the registry has granted, and that it was asked.
-    fn note_granted(&mut self, until: UnixMicros) {
+    fn record_granted(&mut self, until: UnixMicros) {
         self.requests.granted(until, self.state.believed_now(), self.host.uptime());
         self.requests.renew.store(false, Release);
     }
@@ -272,17 +273,18 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
 }
 
 /// Returns whether a lease is of this registry on another server; None: of one of the server's own.
-fn is_of(lease: &Lease, site: Option<&Site>) -> bool {
-    lease.origin.as_ref().map(|origin| &origin.identity) == site.map(|site| &site.seen.identity)
+fn is_of(lease: &Lease, endpoint: Option<&Endpoint>) -> bool {
+    lease.origin.as_ref().map(|origin| &origin.identity) == endpoint.map(|endpoint| &endpoint.seen.identity)
 }
 
 /// The part that is shown of a lease of another registry that was in the place of this one: under its name here, or in
 /// its cluster.
-fn former(lease: &Lease, site: &Site, datacenter: u32, now: UnixMicros) -> Option<Former> {
+fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;
-    let is_former = origin.identity != site.seen.identity
-        && (origin.server == site.server || cluster(&origin.identity) == cluster(&site.seen.identity));
+    let is_former = origin.identity != endpoint.seen.identity
+        && (origin.server == endpoint.server
+            || cluster(&origin.identity) == cluster(&endpoint.seen.identity));
     let is_good = lease.datacenter == datacenter && lease.expiry > now;
     (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
@@ -301,7 +303,7 @@ fn entry(
     let latest = if holds(Guard::LastBounded) { now } else { UnixMicros(i64::MAX) };
     Entry {
         datacenter,
-        token: claim(state, here),
+        token: pending_token(state, here),
         duration,
         now,
         last: next.map(|next| here.layout.instant_of(next).min(latest)),
@@ -317,8 +319,8 @@ fn entry(
 }
 
 /// The token to write into the registry. One that was not answered may be there already.
-fn claim(state: &mut State, here: &Here) -> i64 {
-    let claim = state.claim.filter(|_| holds(Guard::KeepClaim)).unwrap_or(here.token);
-    state.claim = Some(claim).filter(|_| holds(Guard::ClaimFirst));
-    claim
+fn pending_token(state: &mut State, here: &Here) -> i64 {
+    let pending_token = state.pending_token.filter(|_| holds(Guard::KeepPendingToken)).unwrap_or(here.token);
+    state.pending_token = Some(pending_token).filter(|_| holds(Guard::PendingTokenFirst));
+    pending_token
 }

@@ -17,7 +17,7 @@ pub trait Registry {
 
 /// A registry on another server that a database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct Endpoint {
     /// Its place among them, from 0.
     pub position: u32,
     /// The foreign server.
@@ -26,7 +26,7 @@ pub struct Site {
     pub seen: wire::RegistryName,
 }
 
-impl Site {
+impl Endpoint {
     /// Returns its share of each tag's ids; None where there is one registry.
     pub fn share(&self, of: usize) -> Option<Share> {
         u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
@@ -39,14 +39,19 @@ pub trait RegistryLink {
     ///
     /// # Errors
     /// [`RegistryError`]. The request may have been served all the same.
-    fn ask(&mut self, site: &Site, ask: RequestBody, limit: Duration) -> Result<Response, RegistryError>;
+    fn ask(
+        &mut self,
+        endpoint: &Endpoint,
+        ask: RequestBody,
+        limit: Duration,
+    ) -> Result<Response, RegistryError>;
 
     /// Returns what is known of a registry.
-    fn notes(&self, site: &Site) -> impl RegistryNotes;
+    fn status(&self, endpoint: &Endpoint) -> impl EndpointStatus;
 }
 
 /// Notes on one registry, for all processes of a server. Where there is no room for them, nothing is noted.
-pub trait RegistryNotes {
+pub trait EndpointStatus {
     /// Returns when it failed last, and how often.
     fn health(&self) -> Health;
     /// Notes that it is asked.

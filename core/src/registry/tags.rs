@@ -3,7 +3,7 @@
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{Floor, Outcome};
+use crate::sequence::reservation::{HighWaterMark, Outcome};
 use crate::sequence::tag_rows::{Create, LockWait, TagRows, reserve};
 
 /// The tables of a registry, within a transaction.
@@ -11,7 +11,7 @@ pub trait TagRegistry: TagRows {
     /// A tag in this database's encoding; None where it has letters that this database has not.
     fn tag(&mut self, text: &str) -> Option<Tag>;
     /// The highest id of transactions here that were rolled back.
-    fn floor(&mut self, tag: &Tag) -> Option<Floor>;
+    fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark>;
 }
 
 /// Reserves in the order of the tags, so that two servers that want the same ones never wait for each other. One tag alone
@@ -37,12 +37,12 @@ fn reserve_one<R: TagRegistry>(
     lock_wait: LockWait,
 ) -> Result<Outcome, R::Error> {
     let Some(tag) = rows.tag(&want.tag) else { return Ok(Outcome::Unknown) };
-    let unfit = want.wish.unfit_to_create().filter(|_| want.create && holds(Guard::Dropped));
-    let create = if want.create && unfit.is_none() { Create::Yes(want.wish.share) } else { Create::No };
+    let unfit = want.demand.unfit_to_create().filter(|_| want.create && holds(Guard::Dropped));
+    let create = if want.create && unfit.is_none() { Create::Yes(want.demand.share) } else { Create::No };
     // The ids of transactions here that were rolled back are known when the row is locked.
     let outcome = reserve(rows, &tag, create, lock_wait, |rows, row| {
-        let floor = row.floor(rows.floor(&tag));
-        row.admit(want.wish, floor)
+        let high_water_mark = row.high_water_mark(rows.high_water_mark(&tag));
+        row.admit(want.demand, high_water_mark)
     })?;
     Ok(match (outcome, unfit) {
         (Outcome::Unknown, Some(unfit)) => Outcome::Unfit(unfit),

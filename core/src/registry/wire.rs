@@ -16,7 +16,7 @@ use crate::clock::UnixMicros;
 use crate::error::Explain;
 use crate::guard::{Guard, holds};
 use crate::registry::lease::{Choice, Holder, Policy, Preferred};
-use crate::sequence::reservation::{Outcome, Reached, Share, Unfit, Wish};
+use crate::sequence::reservation::{Demand, Outcome, Reached, Share, Unfit};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -142,7 +142,8 @@ pub struct ReserveRequest {
     /// True if a missing one is to be made.
     pub create: bool,
     /// Number of ids, and their terms.
-    pub wish: Wish,
+    #[serde(rename = "wish")]
+    pub demand: Demand,
 }
 
 /// The row of a worker id, as its holder writes it.

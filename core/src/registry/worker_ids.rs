@@ -47,9 +47,14 @@ pub trait WorkerRows {
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
     /// The instant until which worker ids without a row may be, or were, in use, as a former registry leased them; None: that was
     /// never so.
-    fn wary_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
+    fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
     /// Notes that in the row of a worker id, if there is one.
-    fn note_wary(&mut self, datacenter: u32, worker: u32, until: UnixMicros) -> Result<(), Self::Error>;
+    fn record_former_leases(
+        &mut self,
+        datacenter: u32,
+        worker: u32,
+        until: UnixMicros,
+    ) -> Result<(), Self::Error>;
     /// A random number.
     fn random(&mut self) -> u32;
     /// The first `limit` holders of worker ids from 0 to `last`.
@@ -88,15 +93,16 @@ pub fn bounded<E>(
     taken: impl FnOnce(u32, [Option<i64>; 2]) -> Result<Vec<u32>, E>,
 ) -> Result<RequestBody, E> {
     Ok(match ask {
-        RequestBody::Lease(mut wish) => {
-            bound(&mut wish.entry, now);
+        RequestBody::Lease(mut request) => {
+            bound(&mut request.entry, now);
             // It may have leased that one from a former registry of this place.
-            let asked = wish.preferred.take();
-            wish.preferred = asked.and_then(|asked| Preferred::kept(asked.worker, timeline, wish.capacity));
-            wish.former = wish.former.filter(|former| former.expiry > now);
-            wish.longest = longest;
-            wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)])?;
-            RequestBody::Lease(wish)
+            let asked = request.preferred.take();
+            request.preferred =
+                asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
+            request.former = request.former.filter(|former| former.expiry > now);
+            request.longest = longest;
+            request.taken = taken(request.entry.datacenter, [request.token, Some(request.entry.token)])?;
+            RequestBody::Lease(request)
         }
         RequestBody::Renew { worker, token, mut entry } => {
             bound(&mut entry, now);
@@ -121,14 +127,18 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
 
 /// Chooses a worker id and takes it; another one where others that came at the same time were faster. `now` is the registry's
 /// clock. After an error of the rows nothing is to be committed, here as in the next functions.
-pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) -> Result<Leased, R::Error> {
-    let LeaseRequest { entry, policy, capacity, .. } = wish;
+pub fn lease<R: WorkerRows>(
+    rows: &mut R,
+    request: &LeaseRequest,
+    now: UnixMicros,
+) -> Result<Leased, R::Error> {
+    let LeaseRequest { entry, policy, capacity, .. } = request;
     let (highest, latest) = rows.overview(entry, now)?;
-    if let Err(skew) = check_clock(entry.now, now, latest, wish.max_clock_skew) {
+    if let Err(skew) = check_clock(entry.now, now, latest, request.max_clock_skew) {
         let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
         return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
-    let own = [wish.token, Some(entry.token)];
+    let own = [request.token, Some(entry.token)];
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
@@ -136,15 +146,15 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
-    let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
+    let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
     // Others may have leases of the former registry that end later than the one that is shown first. They were leased before that.
-    let noted = rows.wary_until()?;
-    let shown = wish.former.map(|_| now.plus(wish.longest)).filter(|_| noted.is_none());
-    let last_wary = shown.or(noted).filter(|_| holds(Guard::Wary));
-    let wary_until = last_wary.filter(|until| *until > now);
-    let mut except = wish.except.clone();
+    let recorded = rows.former_leases_until()?;
+    let shown = request.former.map(|_| now.plus(request.longest)).filter(|_| recorded.is_none());
+    let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));
+    let former_leases_until = last_former_lease.filter(|until| *until > now);
+    let mut except = request.except.clone();
     if holds(Guard::OwnWorkerTaken) {
-        except.extend(&wish.taken);
+        except.extend(&request.taken);
     }
     let search = Search {
         policy: *policy,
@@ -153,23 +163,26 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
         preferred: above.map_or(preferred, Preferred::from),
         capacity: *capacity,
         now,
-        wary: wary_until.map(|_| wish.former.map(|former| former.worker)),
+        former_leases: former_leases_until.map(|_| request.former.map(|former| former.worker)),
     };
     for _ in 0..CROWD {
-        let found = rows.rows(entry.datacenter, above.is_none() || wary_until.is_some(), own)?;
+        let found = rows.rows(entry.datacenter, above.is_none() || former_leases_until.is_some(), own)?;
         let leased = match search.choose(&found) {
             Some(choice) => {
                 let taken = take(rows, &choice, entry, now)?;
-                taken.map(|expiry| Leased::Taken { choice: begun_after(choice, last_wary, wish), expiry })
+                taken.map(|expiry| Leased::Taken {
+                    choice: begun_after(choice, last_former_lease, request),
+                    expiry,
+                })
             }
-            None => Some(Leased::None(match wary_until {
-                Some(until) => wary(until),
-                None => none_free(rows, wish, now)?,
+            None => Some(Leased::None(match former_leases_until {
+                Some(until) => former_leases(until),
+                None => none_free(rows, request, now)?,
             })),
         };
         let Some(leased) = leased else { continue };
-        if let Some((former, until)) = wish.former.zip(wary_until) {
-            rows.note_wary(entry.datacenter, former.worker, until)?;
+        if let Some((former, until)) = request.former.zip(former_leases_until) {
+            rows.record_former_leases(entry.datacenter, former.worker, until)?;
         }
         return Ok(leased);
     }
@@ -178,16 +191,18 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
 
 /// A worker id that has no row may have been another's under a lease of a former registry: its holder begins when all of these have
 /// ended, unless it has it from there.
-fn begun_after(choice: Choice, last_wary: Option<UnixMicros>, wish: &LeaseRequest) -> Choice {
-    match (choice, last_wary) {
-        (Choice::New { worker }, Some(until)) if wish.former.is_none_or(|former| former.worker != worker) => {
+fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &LeaseRequest) -> Choice {
+    match (choice, last_former_lease) {
+        (Choice::New { worker }, Some(until))
+            if request.former.is_none_or(|former| former.worker != worker) =>
+        {
             Choice::Free(LeaseRow { worker, token: None, expiry: until, leased: until })
         }
         (choice, _) => choice,
     }
 }
 
-fn wary(until: UnixMicros) -> LeaseError {
+fn former_leases(until: UnixMicros) -> LeaseError {
     LeaseError::yet(
         format!(
             "The registry was made anew, and servers may issue ids under leases of the former one until {until}. Until then it leases \
@@ -287,22 +302,22 @@ pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
 /// The error of a datacenter without a free worker id.
 fn none_free<R: WorkerRows>(
     rows: &mut R,
-    wish: &LeaseRequest,
+    request: &LeaseRequest,
     now: UnixMicros,
 ) -> Result<LeaseError, R::Error> {
-    let (datacenter, capacity) = (wish.entry.datacenter, wish.capacity);
+    let (datacenter, capacity) = (request.entry.datacenter, request.capacity);
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
                     choose a snowflake_ids.layout with more worker bits.";
-    if wish.policy == Policy::Disposable {
+    if request.policy == Policy::Disposable {
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
         hint = NOT_DISPOSABLE;
     }
-    if let [first, ..] = wish.taken.as_slice() {
+    if let [first, ..] = request.taken.as_slice() {
         detail = format!("{detail} The registry's own server issues ids as {first}.");
     }
-    if !wish.except.is_empty() {
-        let except = listed(wish.except.iter());
+    if !request.except.is_empty() {
+        let except = listed(request.except.iter());
         detail = format!("{detail} The clock has not passed the ids issued here as {except}.");
     }
     let holders = match rows.holders(datacenter, capacity - 1, LISTED, now)?.as_slice() {

@@ -80,7 +80,7 @@ impl<const N: usize> Default for History<N> {
 
 impl<const N: usize> History<N> {
     /// Adds a reading. One process at a time.
-    pub fn note(&self, reading: &CounterReading) {
+    pub fn record(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
         // A reader of one of these sees `written` as it is now, too, and passes the place over.

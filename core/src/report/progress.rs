@@ -1,6 +1,6 @@
 //! The progress of long calls, for others to see.
 //!
-//! Each process has a [`ProgressPlace`] in shared memory, which it alone writes. It shows one call: one that is made within another is not
+//! Each process has a [`ProgressSlot`] in shared memory, which it alone writes. It shows one call: one that is made within another is not
 //! shown. Readers find a call whole or not at all, for what may be seen of it depends on whose it is.
 
 use crate::clock::UnixMicros;
@@ -122,9 +122,9 @@ const ATTEMPTS: u32 = 1_000;
 
 const NONE: u64 = u64::MAX;
 
-/// A place for the call of one process.
+/// A slot for the call of one process.
 #[derive(Debug, Default)]
-pub struct ProgressPlace {
+pub struct ProgressSlot {
     /// Odd while another call moves in, or this one out.
     version: AtomicU64,
     /// The command's number among all, from 1, or 0 where there is no call; process, database, role, relation, and the beginning;
@@ -135,7 +135,7 @@ pub struct ProgressPlace {
 /// The word of the phase.
 const PHASE: usize = 6;
 
-impl ProgressPlace {
+impl ProgressSlot {
     /// Shows a call. For the process whose place it is, as are all but [`Self::read`].
     pub fn begin(&self, call: &Call) {
         let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);

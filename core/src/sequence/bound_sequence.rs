@@ -5,7 +5,7 @@
 //! ("pooled-lo"). A call takes 2 n ids in a row, v in their middle, so that both are free of all others' ids.
 
 use crate::error::Explain;
-use crate::generator::snowflake::Taken;
+use crate::generator::snowflake::TakenPositions;
 use crate::ids::layout::Layout;
 use crate::ids::position::NodeBits;
 use crate::sequence::definition::Range;
@@ -51,7 +51,7 @@ const fn ids_of(increment: u32) -> u32 {
 
 /// Returns whether setval puts a bound sequence itself at its end, where it stands while it is bound: as `pg_dump`
 /// writes it down. The tag or generator is not meant.
-pub const fn is_fence(value: i64, is_called: bool, max: i64) -> bool {
+pub const fn is_sentinel(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max
 }
 
@@ -106,7 +106,7 @@ impl Increment {
     }
 
     /// The number for what was taken from the generator; None where the ids are not all there, and in a row.
-    pub fn number_of(self, layout: &Layout, taken: &Taken) -> Option<i64> {
+    pub fn number_of(self, layout: &Layout, taken: &TakenPositions) -> Option<i64> {
         let count = taken.positions.count();
         if count != u64::from(self.ids().get()) {
             return None;

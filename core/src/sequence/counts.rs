@@ -9,7 +9,7 @@ use std::ops::Sub;
 
 /// The counts of a tag, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TagCounts {
     /// Ids that were handed out.
     pub issued: u64,
     /// Refills, and how long they took in all, in microseconds.
@@ -22,7 +22,7 @@ pub struct Counts {
     pub wait_time: u64,
 }
 
-impl Counts {
+impl TagCounts {
     const fn to_array(self) -> [u64; 5] {
         [self.issued, self.refills, self.refill_time, self.waits, self.wait_time]
     }
@@ -33,7 +33,7 @@ impl Counts {
 }
 
 /// The counts beyond a part. Counts are read one after the other, while others change them: one that is less than its part is 0.
-impl Sub for Counts {
+impl Sub for TagCounts {
     type Output = Self;
 
     fn sub(self, part: Self) -> Self {
@@ -43,7 +43,7 @@ impl Sub for Counts {
     }
 }
 
-impl Sum for Counts {
+impl Sum for TagCounts {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
         let mut sum = [0_u64; 5];
         for counts in each {
@@ -59,17 +59,17 @@ pub struct CountsCell([AtomicU64; 5]);
 
 impl CountsCell {
     /// Returns what is there.
-    pub fn get(&self) -> Counts {
-        Counts::of_array(self.0.each_ref().map(|count| count.load(Relaxed)))
+    pub fn get(&self) -> TagCounts {
+        TagCounts::of_array(self.0.each_ref().map(|count| count.load(Relaxed)))
     }
 
     /// Puts others in their place.
-    pub fn set(&self, counts: Counts) {
+    pub fn set(&self, counts: TagCounts) {
         self.0.iter().zip(counts.to_array()).for_each(|(cell, count)| cell.store(count, Relaxed));
     }
 
     /// Adds others to them. One process at a time, which the caller sees to.
-    pub fn add(&self, counts: Counts) {
+    pub fn add(&self, counts: TagCounts) {
         self.set([self.get(), counts].into_iter().sum());
     }
 }

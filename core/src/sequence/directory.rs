@@ -1,9 +1,9 @@
 //! The slots of tags: a hash table in memory that the caller provides, for shared memory sized at start.
 //!
-//! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the place
-//! they found, so this is not on the path of an id. A key keeps its place until it is removed.
+//! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the slot
+//! they found, so this is not on the path of an id. A key keeps its slot until it is removed.
 //!
-//! Places are found through an index of their hashes, which is at most half full: addressing is open and probing linear. Removing
+//! Slots are found through an index of their hashes, which is at most half full: addressing is open and probing linear. Removing
 //! closes the gap by moving later places up (Knuth, volume 3, 6.4, algorithm R), so that probes stay short however many keys come
 //! and go.
 
@@ -18,7 +18,7 @@ use std::hash::BuildHasher;
 
 /// The name of a tag on a server with many databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct TagKey {
     /// The oid of the tag's database.
     pub database: u32,
     /// The oid of the table that holds the tag's row: another one after the extension was created anew.
@@ -27,39 +27,39 @@ pub struct Key {
     pub tag: Tag,
 }
 
-/// No place.
+/// No slot.
 const NOWHERE: u32 = u32::MAX;
 
-/// The length of the index for so many places: the power of two that leaves at least half of it empty.
-pub const fn index_len(places: usize) -> usize {
-    places.saturating_mul(2).next_power_of_two()
+/// The length of the index for so many slots: the power of two that leaves at least half of it empty.
+pub const fn index_len(slot_count: usize) -> usize {
+    slot_count.saturating_mul(2).next_power_of_two()
 }
 
-/// One place of a directory.
+/// One slot of a directory.
 #[derive(Clone, Copy, Debug)]
-pub struct DirectoryEntry<V = ()>(PlaceState<V>);
+pub struct DirectoryEntry<V = ()>(EntryState<V>);
 
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "the memory is there whether the place is used or not")]
-enum PlaceState<V> {
-    /// A free place, and the next such place.
+enum EntryState<V> {
+    /// A free slot, and the next such place.
     Free { next: u32 },
     /// A key's, with its hash.
-    Used { hash: u64, key: Key, value: V },
+    Used { hash: u64, key: TagKey, value: V },
 }
 
 impl<V> DirectoryEntry<V> {
-    /// A free place.
-    pub const EMPTY: Self = Self(PlaceState::Free { next: NOWHERE });
+    /// A free slot.
+    pub const EMPTY: Self = Self(EntryState::Free { next: NOWHERE });
 }
 
 /// The directory, with a value for each key. All processes that share it share this value, too, not only the memory it works in.
 #[derive(Debug)]
 pub struct Directory<'m, V = ()> {
     entries: &'m mut [DirectoryEntry<V>],
-    /// Places by the low bits of their hashes, [`NOWHERE`] for none. Its length is a power of two, or 0.
+    /// Slots by the low bits of their hashes, [`NOWHERE`] for none. Its length is a power of two, or 0.
     index: &'m mut [u32],
-    /// The first free place.
+    /// The first free slot.
     free: u32,
     len: usize,
     shares: Shares<'m>,
@@ -79,14 +79,14 @@ impl<'m, V> Directory<'m, V> {
         let count = entries.len().min(size / 2);
         let entries = entries.get_mut(..count).unwrap_or_default();
         let mut free = NOWHERE;
-        for (place, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
-            *entry = DirectoryEntry(PlaceState::Free { next: free });
-            free = place;
+        for (slot_index, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
+            *entry = DirectoryEntry(EntryState::Free { next: free });
+            free = slot_index;
         }
         Self { entries, index, free, len: 0, shares: Shares::new(shares) }
     }
 
-    /// Returns the number of places each database has, where that is counted.
+    /// Returns the number of slots each database has, where that is counted.
     pub fn shares(&self) -> &Shares<'m> {
         &self.shares
     }
@@ -106,78 +106,82 @@ impl<'m, V> Directory<'m, V> {
         self.free == NOWHERE
     }
 
-    /// The key that has a place.
-    pub fn get(&self, place: usize) -> Option<&Key> {
-        self.entry(place).map(|(_, key, _)| key)
+    /// The key that has a slot.
+    pub fn get(&self, slot_index: usize) -> Option<&TagKey> {
+        self.entry(slot_index).map(|(_, key, _)| key)
     }
 
-    /// The value of the key that has a place.
-    pub fn value(&self, place: usize) -> Option<&V> {
-        self.entry(place).map(|(.., value)| value)
+    /// The value of the key that has a slot.
+    pub fn value(&self, slot_index: usize) -> Option<&V> {
+        self.entry(slot_index).map(|(.., value)| value)
     }
 
     /// The same, to be changed.
-    pub fn value_mut(&mut self, place: usize) -> Option<&mut V> {
-        match self.entries.get_mut(place) {
-            Some(DirectoryEntry(PlaceState::Used { value, .. })) => Some(value),
+    pub fn value_mut(&mut self, slot_index: usize) -> Option<&mut V> {
+        match self.entries.get_mut(slot_index) {
+            Some(DirectoryEntry(EntryState::Used { value, .. })) => Some(value),
             _ => None,
         }
     }
 
     /// All keys and their places, by place.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Key)> {
-        (0..self.entries.len()).filter_map(|place| Some((place, self.get(place)?))).take(self.len)
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &TagKey)> {
+        (0..self.entries.len())
+            .filter_map(|slot_index| Some((slot_index, self.get(slot_index)?)))
+            .take(self.len)
     }
 
-    /// The place that a key has.
-    pub fn find(&self, key: &Key) -> Option<usize> {
+    /// The slot that a key has.
+    pub fn find(&self, key: &TagKey) -> Option<usize> {
         let wanted = FxBuildHasher.hash_one(key);
-        let is_it = |place| self.entry(place).is_some_and(|(hash, found, _)| hash == wanted && found == key);
+        let is_it = |slot_index| {
+            self.entry(slot_index).is_some_and(|(hash, found, _)| hash == wanted && found == key)
+        };
         self.probe(wanted, is_it).map(|at| self.index[at] as usize)
     }
 
-    /// Gives a place to a key that has none yet; None when the directory is full.
-    pub fn insert(&mut self, key: Key, value: V) -> Option<usize> {
+    /// Gives a slot to a key that has none yet; None when the directory is full.
+    pub fn insert(&mut self, key: TagKey, value: V) -> Option<usize> {
         debug_assert!(self.find(&key).is_none(), "the key has a place already");
-        let (hash, place) = (FxBuildHasher.hash_one(key), self.free);
-        let entry = self.entries.get_mut(place as usize)?;
-        let DirectoryEntry(PlaceState::Free { next }) = *entry else { return None };
-        *entry = DirectoryEntry(PlaceState::Used { hash, key, value });
+        let (hash, slot_index) = (FxBuildHasher.hash_one(key), self.free);
+        let entry = self.entries.get_mut(slot_index as usize)?;
+        let DirectoryEntry(EntryState::Free { next }) = *entry else { return None };
+        *entry = DirectoryEntry(EntryState::Used { hash, key, value });
         let gap = self.along(hash).find(|at| self.index[*at] == NOWHERE)?;
-        self.index[gap] = place;
+        self.index[gap] = slot_index;
         self.free = next;
         self.len += 1;
         self.shares.add(key.database);
-        Some(place as usize)
+        Some(slot_index as usize)
     }
 
-    /// Frees a place; the key that had it.
-    pub fn remove(&mut self, place: usize) -> Option<Key> {
-        let (hash, key, _) = self.entry(place)?;
+    /// Frees a slot; the key that had it.
+    pub fn remove(&mut self, slot_index: usize) -> Option<TagKey> {
+        let (hash, key, _) = self.entry(slot_index)?;
         let key = *key;
-        if let Some(at) = self.probe(hash, |found| found == place) {
+        if let Some(at) = self.probe(hash, |found| found == slot_index) {
             self.close(at);
         }
-        self.entries[place] = DirectoryEntry(PlaceState::Free { next: self.free });
-        self.free = u32::try_from(place).unwrap_or(NOWHERE);
+        self.entries[slot_index] = DirectoryEntry(EntryState::Free { next: self.free });
+        self.free = u32::try_from(slot_index).unwrap_or(NOWHERE);
         self.len -= 1;
         self.shares.remove(key.database);
         Some(key)
     }
 
-    /// Frees the places of some keys; tells which they were.
-    pub fn remove_all(&mut self, is_meant: impl Fn(&Key) -> bool, mut freed: impl FnMut(usize)) {
-        for place in 0..self.entries.len() {
-            if self.get(place).is_some_and(&is_meant) {
-                self.remove(place);
-                freed(place);
+    /// Frees the slots of some keys; tells which they were.
+    pub fn remove_all(&mut self, is_meant: impl Fn(&TagKey) -> bool, mut freed: impl FnMut(usize)) {
+        for slot_index in 0..self.entries.len() {
+            if self.get(slot_index).is_some_and(&is_meant) {
+                self.remove(slot_index);
+                freed(slot_index);
             }
         }
     }
 
-    fn entry(&self, place: usize) -> Option<(u64, &Key, &V)> {
-        match self.entries.get(place) {
-            Some(DirectoryEntry(PlaceState::Used { hash, key, value })) => Some((*hash, key, value)),
+    fn entry(&self, slot_index: usize) -> Option<(u64, &TagKey, &V)> {
+        match self.entries.get(slot_index) {
+            Some(DirectoryEntry(EntryState::Used { hash, key, value })) => Some((*hash, key, value)),
             _ => None,
         }
     }
@@ -194,7 +198,7 @@ impl<'m, V> Directory<'m, V> {
         (0..len).map(move |step| (home + step) & (len - 1))
     }
 
-    /// The place of a hash in the index, were it free. The hasher has brought its best bits to the low end.
+    /// The slot of a hash in the index, were it free. The hasher has brought its best bits to the low end.
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
     const fn home(&self, hash: u64) -> usize {
         hash as usize & self.index.len().saturating_sub(1)
@@ -205,12 +209,12 @@ impl<'m, V> Directory<'m, V> {
     fn close(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;
         for at in (gap + 1..=gap + mask).map(|at| at & mask) {
-            let place = self.index[at];
-            let Some((hash, ..)) = self.entry(place as usize) else { break };
+            let slot_index = self.index[at];
+            let Some((hash, ..)) = self.entry(slot_index as usize) else { break };
             let from_home = at.wrapping_sub(self.home(hash)) & mask;
             let from_gap = at.wrapping_sub(gap) & mask;
             if from_home >= from_gap {
-                self.index[gap] = place;
+                self.index[gap] = slot_index;
                 gap = at;
             }
         }

@@ -8,7 +8,7 @@ use crate::guard::{Guard, holds};
 use crate::sequence::definition::{Definition, Exhausted, MAX_STEP, Range};
 use crate::sequence::segment::{Period, Supply};
 use crate::sequence::step::Pace;
-use crate::series::serial::{Format, Reset};
+use crate::series::serial::{NumberFormat, Reset};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,14 +25,15 @@ pub struct TagRow {
     /// taken for one.
     pub version: i64,
     /// Another random number after the tag was created, or forced back to ids that were handed out.
-    pub life: i64,
+    pub tag_generation: i64,
 }
 
 /// The inputs of the next reservation, beside the row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct Demand {
     /// Ids that were left over when the server stopped: rather than new ones.
-    pub carry_over: Option<CarryOver>,
+    #[serde(rename = "carry_over")]
+    pub saved_range: Option<SavedRange>,
     /// The pace of the last reservation.
     pub pace: Pace,
     /// The time since then.
@@ -40,11 +41,13 @@ pub struct Wish {
     /// Time that a segment should last.
     pub target: Duration,
     /// True if a caller had to wait of late.
-    pub hungry: bool,
+    #[serde(rename = "hungry")]
+    pub waited_lately: bool,
     /// The share of a segment, in percent, at which the next is fetched.
     pub prefetch: u8,
     /// The highest id that the server has handed out and that the row does not know of.
-    pub floor: Option<Reached>,
+    #[serde(rename = "floor")]
+    pub high_water_mark: Option<Reached>,
     /// The highest id that it has received from this registry: a row that is behind this has been set back.
     pub received: Option<Reached>,
     /// The share of this one of several registries; None for the only one.
@@ -64,27 +67,30 @@ pub type Reached = (i32, i64);
 
 /// The highest id that a transaction gave out by itself, of a row whose change it may roll back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Floor {
-    /// The life of the tag that it counts in. In others the ids are another tag's, or its owner wants them again.
-    pub life: i64,
+pub struct HighWaterMark {
+    /// The generation of the tag that it counts in. In others the ids are another tag's, or its owner wants them again.
+    #[serde(rename = "life")]
+    pub tag_generation: i64,
     /// The first day of the period, as of [`Reached`].
     pub day: i32,
     /// The id.
     pub id: i64,
 }
 
-impl Floor {
+impl HighWaterMark {
     /// The high-water mark by it.
     pub fn reached(&self) -> Reached {
         (self.day, self.id)
     }
 
-    /// The higher one of this and a former note. The row is in this one's life for all others: a note of another life is of no use
+    /// The higher one of this and a former note. The row is in this one's life for all others: a note of another generation is of no use
     /// any more.
     #[must_use]
-    pub fn beside(self, noted: Option<Self>) -> Self {
-        let is_higher = |noted: &Self| noted.life == self.life && noted.reached() >= self.reached();
-        noted.filter(is_higher).unwrap_or(self)
+    pub fn beside(self, recorded: Option<Self>) -> Self {
+        let is_higher = |recorded: &Self| {
+            recorded.tag_generation == self.tag_generation && recorded.reached() >= self.reached()
+        };
+        recorded.filter(is_higher).unwrap_or(self)
     }
 }
 
@@ -100,7 +106,7 @@ pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) ->
 
 /// A saved range: ids of a tag that were reserved, and that no session got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarryOver {
+pub struct SavedRange {
     /// The row's version after the last reservation.
     pub version: i64,
     /// The first day of the period that they count in; None where the tag is not dated.
@@ -110,7 +116,7 @@ pub struct CarryOver {
     pub range: Range,
 }
 
-impl CarryOver {
+impl SavedRange {
     /// The ids, if the row still stands where it stood, on the same terms.
     fn if_current(&self, row: &TagRow) -> Option<Range> {
         let Range { first, count, increment } = self.range;
@@ -141,7 +147,7 @@ impl Share {
     }
 }
 
-/// The outcome of a wish.
+/// The outcome of a demand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Ids, which may be handed out when the row is durable.
@@ -188,9 +194,11 @@ pub enum Unfit {
         received: i64,
     },
     /// It is so far behind what the server says that it has handed out that no server can be.
-    Floor {
+    #[serde(rename = "Floor")]
+    HighWaterMark {
         /// The server's own high-water mark.
-        floor: i64,
+        #[serde(rename = "floor")]
+        high_water_mark: i64,
         /// The highest that the row knows of.
         max_id: i64,
     },
@@ -238,8 +246,8 @@ impl Unfit {
             Self::Dropped { received } => {
                 format!("It is gone; ids up to {received} were received from it before.")
             }
-            Self::Floor { floor, max_id } => format!(
-                "This server has handed out ids up to {floor}, and its row knows of ids up to {max_id}: more lies \
+            Self::HighWaterMark { high_water_mark, max_id } => format!(
+                "This server has handed out ids up to {high_water_mark}, and its row knows of ids up to {max_id}: more lies \
                  between them than two segments hold."
             ),
             Self::Clock { day, clock } => format!(
@@ -274,8 +282,8 @@ impl Unfit {
                  may have got. Where it was dropped on purpose, and numbers may come again: here, DELETE FROM \
                  snowflake_ids.received WHERE tag = '{tag}'."
             ),
-            Self::Floor { floor, .. } => {
-                format!("There, SELECT snowflake_ids.segment_raise('{tag}', {floor}).")
+            Self::HighWaterMark { high_water_mark, .. } => {
+                format!("There, SELECT snowflake_ids.segment_raise('{tag}', {high_water_mark}).")
             }
             Self::Clock { .. } => format!(
                 "Set the clock right that is wrong: ids go on by themselves then. Where the registry's row has come to a \
@@ -314,7 +322,7 @@ impl Reserved {
 
     /// Returns whether this can be what was wished for, at the registry's clock and at ours: what another server says
     /// is not believed blindly.
-    pub fn check(&self, wish: &Wish, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
+    pub fn check(&self, demand: &Demand, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
         let sane = 1..=MAX_STEP;
@@ -325,7 +333,7 @@ impl Reserved {
             Err("ids that none could be")
         } else if !self.pace.is_sane() {
             Err("a pace that none could be")
-        } else if wish.received.is_some_and(|(day, _)| (day != 0) != period.dated().is_some()) {
+        } else if demand.received.is_some_and(|(day, _)| (day != 0) != period.dated().is_some()) {
             Err("ids of a tag that starts over where it did not before, or the other way round")
         } else if period.until.plus(MIDNIGHT) <= clock
             || period.dated().is_some_and(|_| !is_near(period, here))
@@ -333,20 +341,20 @@ impl Reserved {
             Err("ids of a period that is over, or not yet, or none")
         } else if !is_format(&self.format, period.dated().is_some()) {
             Err("a format that none could be")
-        } else if wish.share.is_some_and(|share| !share.holds(increment, first % increment.max(1))) {
+        } else if demand.share.is_some_and(|share| !share.holds(increment, first % increment.max(1))) {
             Err("ids of another registry")
-        } else if self.repeats(wish) {
+        } else if self.repeats(demand) {
             Err("ids that were received before")
         } else {
             Ok(())
         }
     }
 
-    fn repeats(&self, wish: &Wish) -> bool {
+    fn repeats(&self, demand: &Demand) -> bool {
         let Supply { range, period, .. } = self.supply;
         let left =
-            wish.carry_over.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
-        !left && wish.received.is_some_and(|received| received >= (period.day, range.first))
+            demand.saved_range.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
+        !left && demand.received.is_some_and(|received| received >= (period.day, range.first))
     }
 }
 
@@ -369,10 +377,11 @@ fn is_near(period: Period, now: UnixMicros) -> bool {
 /// Returns whether numbers of a tag that starts over, or does not, can be written so.
 fn is_format(text: &str, dated: bool) -> bool {
     let resets: &[Option<Reset>] = if dated { &Reset::ALL.map(Some) } else { &[None] };
-    !text.chars().any(char::is_control) && resets.iter().any(|reset| Format::parse(text, *reset).is_ok())
+    !text.chars().any(char::is_control)
+        && resets.iter().any(|reset| NumberFormat::parse(text, *reset).is_ok())
 }
 
-impl Wish {
+impl Demand {
     /// Returns what is to be said where there is no row, and one is to be made if that may be; None: it may.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
         TagRow::unfit_since(None, self.received?)
@@ -380,31 +389,33 @@ impl Wish {
 }
 
 impl TagRow {
-    /// Returns how far the tag has come by a floor, if that is of its present life.
-    pub fn floor(&self, noted: Option<Floor>) -> Option<Reached> {
-        let counts = |floor: &Floor| floor.life == self.life || !holds(Guard::FloorOfLife);
-        noted.filter(counts).map(|floor| floor.reached())
+    /// Returns how far the tag has come by a floor, if that is of its present generation.
+    pub fn high_water_mark(&self, recorded: Option<HighWaterMark>) -> Option<Reached> {
+        let counts = |high_water_mark: &HighWaterMark| {
+            high_water_mark.tag_generation == self.tag_generation || !holds(Guard::HighWaterMarkOfGeneration)
+        };
+        recorded.filter(counts).map(|high_water_mark| high_water_mark.reached())
     }
 
     /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest, and this version:
     /// a number that no row ever had.
-    pub fn reserve(&self, wish: &Wish, version: i64) -> Outcome {
-        if let Some(unfit) = self.unfit_for(wish) {
+    pub fn reserve(&self, demand: &Demand, version: i64) -> Outcome {
+        if let Some(unfit) = self.unfit_for(demand) {
             return Outcome::Unfit(unfit);
         }
-        let definition = self.above(wish.floor);
+        let definition = self.above(demand.high_water_mark);
         let bounds = definition.bounds();
-        let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
-        let carry_over = wish.carry_over.as_ref().and_then(|carry_over| carry_over.if_current(self));
+        let pace = demand.pace.next(bounds, demand.lasted, demand.target, demand.waited_lately);
+        let saved_range = demand.saved_range.as_ref().and_then(|saved_range| saved_range.if_current(self));
         // A saved range may have been handed out if the row does not know all.
-        let carry_over =
-            carry_over.filter(|left| definition == self.definition && !self.may_be_out(left, wish.floor));
-        let ids = wish.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
-        let range = match carry_over.map_or_else(|| definition.reserve(ids), Ok) {
+        let saved_range = saved_range
+            .filter(|left| definition == self.definition && !self.may_be_out(left, demand.high_water_mark));
+        let ids = demand.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
+        let range = match saved_range.map_or_else(|| definition.reserve(ids), Ok) {
             Ok(range) => range,
             Err(exhausted) => return Outcome::Exhausted(exhausted),
         };
-        let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
+        let prefetch_at = Pace::prefetch_at(demand.waited_lately, demand.prefetch, range.count);
         Outcome::Reserved(Reserved {
             supply: Supply { range, period: self.period, prefetch_at },
             pace,
@@ -416,21 +427,21 @@ impl TagRow {
     }
 
     /// Returns whether a transaction that was rolled back may have given some of these ids out.
-    fn may_be_out(&self, ids: &Range, floor: Option<Reached>) -> bool {
-        floor.is_some_and(|(day, id)| day == self.period.day && id >= ids.first)
+    fn may_be_out(&self, ids: &Range, high_water_mark: Option<Reached>) -> bool {
+        high_water_mark.is_some_and(|(day, id)| day == self.period.day && id >= ids.first)
     }
 
-    fn unfit_for(&self, wish: &Wish) -> Option<Unfit> {
+    fn unfit_for(&self, demand: &Demand) -> Option<Unfit> {
         let Definition { increment, remainder, .. } = self.definition;
-        if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
+        if let Some(share) = demand.share.filter(|share| !share.holds(increment, remainder)) {
             return Some(Unfit::Share { share, increment, remainder });
         }
-        if let Some((day, clock)) = self.period.dated().zip(wish.clock)
+        if let Some((day, clock)) = self.period.dated().zip(demand.clock)
             && !is_near(self.period, clock)
         {
             return Some(Unfit::Clock { day, clock });
         }
-        Self::unfit_since(Some(self), wish.received?)
+        Self::unfit_since(Some(self), demand.received?)
     }
 
     /// The reason why a tag that was received this far must not be used any more, if any, given its row; None: it has none.
@@ -450,24 +461,25 @@ impl TagRow {
     /// a tag at most: a floor that is further above the row than those is not taken, lest it use up the numbers of all.
     ///
     /// # Errors
-    /// [`Unfit::Floor`].
-    pub fn admit(&self, wish: Wish, here: Option<Reached>) -> Result<Wish, Unfit> {
-        let of_period = |floor: Option<Reached>| floor.filter(|(day, _)| *day == self.period.day);
-        let (theirs, here) = (of_period(wish.floor), of_period(here));
+    /// [`Unfit::HighWaterMark`].
+    pub fn admit(&self, demand: Demand, here: Option<Reached>) -> Result<Demand, Unfit> {
+        let of_period =
+            |high_water_mark: Option<Reached>| high_water_mark.filter(|(day, _)| *day == self.period.day);
+        let (theirs, here) = (of_period(demand.high_water_mark), of_period(here));
         let Definition { max_id, max_step, increment, .. } = self.definition;
         let reach = 2 * i128::from(max_step.clamp(1, MAX_STEP)) * i128::from(increment.clamp(1, MAX_STEP));
         let base = max_id.max(self.definition.start.saturating_sub(1)).max(here.map_or(max_id, |(_, id)| id));
         match theirs {
-            Some((_, floor)) if i128::from(floor) > i128::from(base) + reach => {
-                Err(Unfit::Floor { floor, max_id })
+            Some((_, high_water_mark)) if i128::from(high_water_mark) > i128::from(base) + reach => {
+                Err(Unfit::HighWaterMark { high_water_mark, max_id })
             }
-            _ => Ok(Wish { floor: theirs.max(here), ..wish }),
+            _ => Ok(Demand { high_water_mark: theirs.max(here), ..demand }),
         }
     }
 
     /// Its terms, with what was handed out up to this floor.
-    pub fn above(&self, floor: Option<Reached>) -> Definition {
-        match floor {
+    pub fn above(&self, high_water_mark: Option<Reached>) -> Definition {
+        match high_water_mark {
             Some((day, id)) if day == self.period.day && id > self.definition.max_id => {
                 Definition { max_id: id, ..self.definition }
             }

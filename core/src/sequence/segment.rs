@@ -12,9 +12,9 @@
 //! - *an old cursor against a new range.* A buffer is written anew only while the other one is in use. The
 //!   cursor then has another generation, and a claim against the old one fails. Generations only grow, so
 //!   the cursor never comes back to a value it had.
-//! - *a slot that has changed hands.* The **incarnation** tells the owner of the buffers. It is changed first
+//! - *a slot that has changed hands.* The **generation** tells the owner of the buffers. It is changed first
 //!   and the cursor moved on after it. A taker reads them the other way round: if it sees the new cursor it
-//!   sees the new incarnation, and if it doesn't, its claim fails.
+//!   sees the new generation, and if it doesn't, its claim fails.
 //!
 //! Publishing, clearing and handing over are for one process at a time, which the caller sees to with a lock.
 //! Takers don't take part in it and are never held up by it.
@@ -31,7 +31,7 @@ use std::num::NonZeroU32;
 pub struct Segment {
     cursor: CacheLine<AtomicU64>,
     buffers: [Buffer; 2],
-    incarnation: CacheLine<AtomicU64>,
+    slot_generation: CacheLine<AtomicU64>,
     /// Number of times that the buffers were emptied.
     clearings: AtomicU64,
 }
@@ -40,8 +40,8 @@ pub struct Segment {
 /// may still be published: what was reserved before the buffers were emptied may have been given to others since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The incarnation of the place that the buffers belong to; no two tags have the same.
-    pub incarnation: u64,
+    /// The generation of the place that the buffers belong to; no two tags have the same.
+    pub slot_generation: u64,
     /// Number of times that the buffers were emptied, for whatever reason.
     pub clearings: u64,
 }
@@ -108,7 +108,7 @@ pub struct Supply {
 
 /// Ids that a taker got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenIds {
     /// The ids, between 1 and as many as were asked for.
     pub range: Range,
     /// The first day of the period that they count in, in days since 1970-01-01.
@@ -121,7 +121,7 @@ pub struct Taken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// Both buffers are used up.
-    Dry,
+    Empty,
     /// The period of the ids in the buffers is over.
     Over,
     /// The buffers belong to another tag by now, or to none.
@@ -130,7 +130,7 @@ pub enum Miss {
 
 /// The unused part of one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shelf {
+pub struct BufferState {
     /// All ids of the buffer.
     pub range: Range,
     /// Number of used ids, from the front.
@@ -141,11 +141,11 @@ pub struct Shelf {
 
 /// Both buffers at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shelves {
+pub struct BufferStates {
     /// The buffer in use; None before the first range, and after [`Segment::clear`].
-    pub current: Option<Shelf>,
+    pub current: Option<BufferState>,
     /// The one that takers go on with when `current` is used up; None while it is wanted.
-    pub next: Option<Shelf>,
+    pub next: Option<BufferState>,
 }
 
 /// The generation of a buffer that holds nothing. Cursors begin with 0 and never reach it.
@@ -179,27 +179,27 @@ impl Default for Segment {
         Self {
             cursor: CacheLine::default(),
             buffers: [buffer(), buffer()],
-            incarnation: CacheLine::default(),
+            slot_generation: CacheLine::default(),
             clearings: AtomicU64::default(),
         }
     }
 }
 
 impl Segment {
-    /// Takes at least one and at most `want` ids, all from one buffer, if this is still the incarnation that
+    /// Takes at least one and at most `want` ids, all from one buffer, if this is still the generation that
     /// the caller knows.
     ///
     /// # Errors
     /// [`Miss`], and nothing is taken.
     #[inline]
-    pub fn take(&self, incarnation: u64, want: NonZeroU32, clock: &impl Clock) -> Result<Taken, Miss> {
+    pub fn take(&self, slot_generation: u64, want: NonZeroU32, clock: &impl Clock) -> Result<TakenIds, Miss> {
         // The cursor first, all else after it: see the head of this module.
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
-            if self.incarnation.0.load(Ordering::Relaxed) != incarnation {
+            if self.slot_generation.0.load(Ordering::Relaxed) != slot_generation {
                 return Err(Miss::Gone);
             }
-            let found = self.stock(seen).ok_or(Miss::Dry).and_then(|(generation, used, supply)| {
+            let found = self.stock(seen).ok_or(Miss::Empty).and_then(|(generation, used, supply)| {
                 if supply.period.is_over(clock) { Err(Miss::Over) } else { Ok((generation, used, supply)) }
             });
             let (generation, used, supply) = match found {
@@ -267,7 +267,7 @@ impl Segment {
 
     /// Empties both buffers and tells what was left in them: no session got it, and none will. For one process
     /// at a time.
-    pub fn clear(&self) -> Shelves {
+    pub fn clear(&self) -> BufferStates {
         self.clearings.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
@@ -277,58 +277,58 @@ impl Segment {
             match self.cursor.0.compare_exchange(seen, emptied, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert_eq!(
-                        self.shelves_at(emptied),
-                        Shelves::default(),
+                        self.buffer_states_at(emptied),
+                        BufferStates::default(),
                         "emptied, and there are ids"
                     );
-                    return self.shelves_at(seen);
+                    return self.buffer_states_at(seen);
                 }
                 Err(found) => seen = found,
             }
         }
     }
 
-    /// Gives the buffers to another owner, empty. A session that knows another incarnation gets nothing from then on.
-    /// For one process at a time; no incarnation may come twice.
-    pub fn hand_over(&self, incarnation: u64) -> Shelves {
-        self.incarnation.0.store(incarnation, Ordering::Release);
+    /// Gives the buffers to another owner, empty. A session that knows another generation gets nothing from then on.
+    /// For one process at a time; no generation may come twice.
+    pub fn hand_over(&self, slot_generation: u64) -> BufferStates {
+        self.slot_generation.0.store(slot_generation, Ordering::Release);
         self.clear()
     }
 
     /// Whose the buffers are now, and how often they were emptied.
     pub fn stamp(&self) -> Stamp {
-        Stamp { incarnation: self.incarnation(), clearings: self.clearings.load(Ordering::Relaxed) }
+        Stamp { slot_generation: self.slot_generation(), clearings: self.clearings.load(Ordering::Relaxed) }
     }
 
     /// Whose the buffers are.
-    pub fn incarnation(&self) -> u64 {
-        self.incarnation.0.load(Ordering::Acquire)
+    pub fn slot_generation(&self) -> u64 {
+        self.slot_generation.0.load(Ordering::Acquire)
     }
 
     /// A number that changes whenever ids are taken.
-    pub fn mark(&self) -> u64 {
+    pub fn cursor_value(&self) -> u64 {
         self.cursor.0.load(Ordering::Relaxed)
     }
 
     /// Returns what is in the buffers now. While they are in use this is a neighbouring moment's.
-    pub fn shelves(&self) -> Shelves {
+    pub fn buffer_states(&self) -> BufferStates {
         loop {
             let seen = self.cursor.0.load(Ordering::Acquire);
-            let shelves = self.shelves_at(seen);
+            let buffer_states = self.buffer_states_at(seen);
             // A fence as takers have it: nothing may be read after this that was written for a later cursor.
             if split(self.cursor.0.fetch_add(0, Ordering::AcqRel)).0 == split(seen).0 {
-                return shelves;
+                return buffer_states;
             }
         }
     }
 
-    fn shelves_at(&self, seen: u64) -> Shelves {
+    fn buffer_states_at(&self, seen: u64) -> BufferStates {
         let (generation, used) = split(seen);
         let held = |generation, used| {
             let Supply { range, period, .. } = self.buffer(generation).of(generation)?;
-            Some(Shelf { range, used, period })
+            Some(BufferState { range, used, period })
         };
-        Shelves { current: held(generation, used), next: held(after(generation), 0) }
+        BufferStates { current: held(generation, used), next: held(after(generation), 0) }
     }
 }
 
@@ -368,14 +368,14 @@ impl Buffer {
 impl Supply {
     /// Returns what the taker of these ids gets.
     #[inline]
-    fn taken(&self, used: u32, count: u32) -> Taken {
+    fn taken(&self, used: u32, count: u32) -> TakenIds {
         let range = Range { first: self.range.at(used), count, increment: self.range.increment };
         let prefetch = (used == 0 || used < self.prefetch_at) && used + count >= self.prefetch_at;
-        Taken { range, day: self.period.day, prefetch }
+        TakenIds { range, day: self.period.day, prefetch }
     }
 }
 
-impl Shelf {
+impl BufferState {
     /// The id handed out last, None before the first.
     pub fn last_used(&self) -> Option<i64> {
         self.used.checked_sub(1).map(|offset| self.range.at(offset))
@@ -387,25 +387,25 @@ impl Shelf {
     }
 }
 
-impl Shelves {
+impl BufferStates {
     /// Returns the number of ids that are not yet used.
     pub fn left(&self) -> u64 {
-        [self.current, self.next].into_iter().flatten().map(|shelf| u64::from(shelf.left())).sum()
+        [self.current, self.next].into_iter().flatten().map(|buffer| u64::from(buffer.left())).sum()
     }
 
     /// The first days of the periods that its ids count in.
     pub fn days(&self) -> impl Iterator<Item = i32> {
-        [self.current, self.next].into_iter().flatten().map(|shelf| shelf.period.day)
+        [self.current, self.next].into_iter().flatten().map(|buffer| buffer.period.day)
     }
 
     /// Returns whether its ids belong to periods that end.
     pub fn is_dated(&self) -> bool {
-        [self.current, self.next].into_iter().flatten().any(|shelf| shelf.period != Period::FOREVER)
+        [self.current, self.next].into_iter().flatten().any(|buffer| buffer.period != Period::FOREVER)
     }
 
     /// Returns whether ids would be refused because their period is over.
     pub fn is_over(&self, clock: &impl Clock) -> bool {
-        [self.current, self.next].into_iter().flatten().any(|shelf| shelf.period.is_over(clock))
+        [self.current, self.next].into_iter().flatten().any(|buffer| buffer.period.is_over(clock))
     }
 
     /// Returns whether a range can be published.

@@ -3,11 +3,11 @@
 //! A note that one process at a time may change is changed with the directory locked for writing. Instants are of uptime.
 
 use crate::clock::{UnixMicros, micros};
-use crate::sequence::counts::{Counts, CountsCell};
-use crate::sequence::request::{Answer, Request};
+use crate::sequence::counts::{CountsCell, TagCounts};
 use crate::sequence::reservation::Reserved;
-use crate::sequence::segment::{Segment, Shelves};
+use crate::sequence::segment::{BufferStates, Segment};
 use crate::sequence::step::{Pace, SlowStart};
+use crate::sequence::tickets::{Answer, Tickets};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -33,9 +33,9 @@ pub struct SlotState {
     /// The two buffers.
     pub segment: Segment,
     /// Requests for a refill.
-    pub request: Request,
+    pub request: Tickets,
     /// True if no session has found the tag yet: it may not exist. One process at a time.
-    pub on_trial: AtomicBool,
+    pub unverified: AtomicBool,
     /// Number of ids that calls wait for. Raised and lowered with the directory locked.
     pub wanted: AtomicU64,
     /// 1 and the cursor when the hand was here last; 0: never. One process at a time.
@@ -88,17 +88,17 @@ pub trait TagSlot {
 }
 
 impl SlotState {
-    /// Makes it another tag's, or, with an incarnation that no session gets to know, free; gives what was counted of the former one.
+    /// Makes it another tag's, or, with an generation that no session gets to know, free; gives what was counted of the former one.
     /// Only with the directory locked for writing.
-    pub fn hand_over(&self, incarnation: u64, now: UnixMicros) -> Counts {
-        let left = self.segment.hand_over(incarnation);
+    pub fn hand_over(&self, slot_generation: u64, now: UnixMicros) -> TagCounts {
+        let left = self.segment.hand_over(slot_generation);
         let counts = self.counts_beside(left);
         // A session that asked for ids of the former tag finds it gone, and looks again.
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
         }
-        self.on_trial.store(false, Relaxed);
-        let notes = [
+        self.unverified.store(false, Relaxed);
+        let cells = [
             &self.wanted,
             &self.seen,
             &self.slow_start,
@@ -117,17 +117,17 @@ impl SlotState {
             &self.waits,
             &self.wait_time,
         ];
-        for note in notes {
-            note.store(0, Relaxed);
+        for cell in cells {
+            cell.store(0, Relaxed);
         }
-        self.before.set(Counts::default());
+        self.before.set(TagCounts::default());
         self.reset_at.store(now.0, Relaxed);
         counts
     }
 
     /// Takes away what is in the buffers: it is lost, unless the caller puts it back into the row. Only with the directory
     /// locked for writing.
-    pub fn clear(&self) -> Shelves {
+    pub fn clear(&self) -> BufferStates {
         let left = self.segment.clear();
         self.lost.fetch_add(left.left(), Relaxed);
         self.cut_short.store(true, Relaxed);
@@ -135,8 +135,8 @@ impl SlotState {
     }
 
     /// Notes a reservation that was published, how long it took, and that the tag exists. Only with the directory locked for writing.
-    pub fn note_published(&self, reserved: &Reserved, took: Duration, uptime: Duration) {
-        self.on_trial.store(false, Relaxed);
+    pub fn record_published(&self, reserved: &Reserved, took: Duration, uptime: Duration) {
+        self.unverified.store(false, Relaxed);
         self.cut_short.store(false, Relaxed);
         self.trouble.store(0, Relaxed);
         self.published.fetch_add(reserved.supply.range.count.into(), Relaxed);
@@ -149,13 +149,13 @@ impl SlotState {
         self.version.store(reserved.version, Relaxed);
         self.row_left.store(reserved.left, Relaxed);
         self.max_value.store(reserved.max_value, Relaxed);
-        self.pace.store(u64::from(reserved.pace.step) | u64::from(reserved.pace.depth) << 32, Relaxed);
+        self.pace.store(u64::from(reserved.pace.step) | u64::from(reserved.pace.multiplier) << 32, Relaxed);
     }
 
-    /// Notes that a call has to wait. `ran_dry`: as it used up what there was.
-    pub fn begin_wait(&self, ran_dry: bool, uptime: Duration) {
+    /// Notes that a call has to wait. `found_empty`: as it used up what there was.
+    pub fn begin_wait(&self, found_empty: bool, uptime: Duration) {
         self.waits.fetch_add(1, Relaxed);
-        if ran_dry {
+        if found_empty {
             self.waited_at.store(instant(uptime), Relaxed);
         }
     }
@@ -173,14 +173,14 @@ impl SlotState {
 
     /// Returns whether ids were taken since the hand's last visit, and there was one. Only with the directory locked for writing.
     pub fn has_moved(&self) -> bool {
-        let mark = self.segment.mark().wrapping_add(1);
-        self.seen.swap(mark, Relaxed) != mark
+        let cursor_value = self.segment.cursor_value().wrapping_add(1);
+        self.seen.swap(cursor_value, Relaxed) != cursor_value
     }
 
     /// The pace of the last reservation.
     pub fn pace(&self) -> Pace {
-        let (step, depth) = halves(self.pace.load(Relaxed));
-        Pace { step, depth: depth.max(1) }
+        let (step, multiplier) = halves(self.pace.load(Relaxed));
+        Pace { step, multiplier: multiplier.max(1) }
     }
 
     /// The time since the last reservation, None before the first.
@@ -246,14 +246,14 @@ impl SlotState {
     }
 
     /// Returns what was counted since it is this tag's.
-    pub fn counts_in_all(&self) -> Counts {
-        self.counts_beside(self.segment.shelves())
+    pub fn counts_in_all(&self) -> TagCounts {
+        self.counts_beside(self.segment.buffer_states())
     }
 
     /// The same, where so much is left in the buffers.
-    fn counts_beside(&self, left: Shelves) -> Counts {
+    fn counts_beside(&self, left: BufferStates) -> TagCounts {
         let gone = self.lost.load(Relaxed).saturating_add(left.left());
-        Counts {
+        TagCounts {
             issued: self.published.load(Relaxed).saturating_sub(gone),
             refills: self.refills.load(Relaxed),
             refill_time: self.refill_time.load(Relaxed),
@@ -263,7 +263,7 @@ impl SlotState {
     }
 
     /// Returns what was counted since counts were set back, and when that was.
-    pub fn counts(&self) -> (Counts, UnixMicros) {
+    pub fn counts(&self) -> (TagCounts, UnixMicros) {
         (self.counts_in_all() - self.before.get(), UnixMicros(self.reset_at.load(Relaxed)))
     }
 

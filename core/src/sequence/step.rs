@@ -5,7 +5,7 @@
 //! Unlike Leaf's, a step that would leave its bounds goes to the bound rather than staying where it is.
 //!
 //! One doubling a segment is slow where demand rises from nothing to thousands a second. So a tag that makes
-//! callers wait is hungry for [`HUNGER`], as in `CosId`'s `SegmentChainId` (`PrefetchJob`). Its depth, the number
+//! callers wait is hungry for [`WAITED_LATELY`], as in `CosId`'s `SegmentChainId` (`PrefetchJob`). Its depth, the number
 //! of steps reserved at once, doubles with every segment, and the next one is fetched at once. Without hunger
 //! the depth goes back by halves; what the demand deserves is by then in the step.
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Time that a tag is hungry after a caller had to wait for it.
-pub const HUNGER: Duration = Duration::from_secs(5);
+pub const WAITED_LATELY: Duration = Duration::from_secs(5);
 
 /// The size that a tag's segments have come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,13 +22,14 @@ pub struct Pace {
     /// Ids in a step; 0 before the first segment.
     pub step: u32,
     /// Steps in a segment: 1 or more.
-    pub depth: u32,
+    #[serde(rename = "depth")]
+    pub multiplier: u32,
 }
 
 impl Default for Pace {
     /// Nothing is reserved yet.
     fn default() -> Self {
-        Self { step: 0, depth: 1 }
+        Self { step: 0, multiplier: 1 }
     }
 }
 
@@ -55,7 +56,7 @@ impl Bounds {
 impl Pace {
     /// Returns whether a tag's segments can have come to this.
     pub fn is_sane(self) -> bool {
-        [self.step, self.depth].iter().all(|ids| i64::from(*ids) <= MAX_STEP)
+        [self.step, self.multiplier].iter().all(|ids| i64::from(*ids) <= MAX_STEP)
     }
 
     /// The pace of the next segment.
@@ -64,9 +65,15 @@ impl Pace {
     /// segment should last. The first segment of all is one smallest step even for a hungry tag: a session
     /// always waits for that one, and it says nothing about demand.
     #[must_use]
-    pub fn next(self, bounds: Bounds, lasted: Option<Duration>, target: Duration, hungry: bool) -> Self {
+    pub fn next(
+        self,
+        bounds: Bounds,
+        lasted: Option<Duration>,
+        target: Duration,
+        waited_lately: bool,
+    ) -> Self {
         if self.step == 0 {
-            return Self { step: bounds.clamp(0), depth: 1 };
+            return Self { step: bounds.clamp(0), multiplier: 1 };
         }
         let step = match lasted {
             Some(lasted) if lasted < target => self.step.saturating_mul(2),
@@ -74,20 +81,21 @@ impl Pace {
             _ => self.step,
         };
         let step = bounds.clamp(step);
-        let depth = if hungry { self.depth.max(1).saturating_mul(2) } else { self.depth / 2 };
+        let multiplier =
+            if waited_lately { self.multiplier.max(1).saturating_mul(2) } else { self.multiplier / 2 };
         // No deeper than it takes to fill the largest segment.
-        Self { step, depth: depth.clamp(1, bounds.max().div_ceil(step)) }
+        Self { step, multiplier: multiplier.clamp(1, bounds.max().div_ceil(step)) }
     }
 
     /// Returns the number of ids to reserve: 1 to the largest segment.
     pub fn ids(self, bounds: Bounds) -> u32 {
-        bounds.clamp(self.step).saturating_mul(self.depth.max(1)).min(bounds.max())
+        bounds.clamp(self.step).saturating_mul(self.multiplier.max(1)).min(bounds.max())
     }
 
     /// Returns how many of a segment's `ids` are used when the next one is fetched: 0 to `ids`. `percent` of them,
     /// rounded up; none for a hungry tag, whose next segment is fetched as soon as this one is begun.
-    pub fn prefetch_at(hungry: bool, percent: u8, ids: u32) -> u32 {
-        if hungry {
+    pub fn prefetch_at(waited_lately: bool, percent: u8, ids: u32) -> u32 {
+        if waited_lately {
             return 0;
         }
         let used = (u64::from(ids) * u64::from(percent)).div_ceil(100);
@@ -95,8 +103,8 @@ impl Pace {
     }
 }
 
-/// The grants to a tag that came while no place was free: what its callers want, then twice as many each time, until that is its
-/// step. So what is lost with its place is about what it used of it.
+/// The grants to a tag that came while no slot was free: what its callers want, then twice as many each time, until that is its
+/// step. So what is lost with its slot is about what it used of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
     /// Ids of the last grant; 0 before the first.

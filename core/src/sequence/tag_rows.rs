@@ -3,7 +3,7 @@
 use crate::guard::{Guard, holds};
 use crate::sequence::definition::Definition;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{Outcome, Reserved, Share, TagRow, Unfit, Wish};
+use crate::sequence::reservation::{Demand, Outcome, Reserved, Share, TagRow, Unfit};
 use crate::sequence::segment::Period;
 
 /// The treatment of a row that another transaction has locked.
@@ -40,17 +40,17 @@ pub struct StoredRow {
     /// See [`TagRow`].
     pub version: i64,
     /// See [`TagRow`].
-    pub life: i64,
+    pub tag_generation: i64,
 }
 
 impl StoredRow {
     /// The row as it is now.
     pub fn now(self) -> TagRow {
-        let Self { definition, period, is_over, may_lag, format, version, life } = self;
+        let Self { definition, period, is_over, may_lag, format, version, tag_generation } = self;
         let definition = if is_over { definition.restarted() } else { definition };
         let definition =
             if may_lag && holds(Guard::SkipAhead) { definition.skipped_ahead() } else { definition };
-        TagRow { definition, period, format, version, life }
+        TagRow { definition, period, format, version, tag_generation }
     }
 }
 
@@ -80,7 +80,7 @@ pub fn reserve<R: TagRows>(
     tag: &Tag,
     create: Create,
     wait: LockWait,
-    wish: impl FnOnce(&mut R, &TagRow) -> Result<Wish, Unfit>,
+    demand: impl FnOnce(&mut R, &TagRow) -> Result<Demand, Unfit>,
 ) -> Result<Outcome, R::Error> {
     let mut row = rows.read(tag, wait)?;
     if row.is_none() {
@@ -96,8 +96,8 @@ pub fn reserve<R: TagRows>(
         };
     }
     let Some(row) = row.map(StoredRow::now) else { return Ok(Outcome::Locked) };
-    let outcome = match wish(rows, &row) {
-        Ok(wish) => row.reserve(&wish, rows.new_version()),
+    let outcome = match demand(rows, &row) {
+        Ok(demand) => row.reserve(&demand, rows.new_version()),
         Err(unfit) => Outcome::Unfit(unfit),
     };
     if let Outcome::Reserved(reserved) = &outcome {

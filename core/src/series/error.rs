@@ -87,7 +87,7 @@ pub enum SeriesError {
     Sections { sections: i32 },
     #[error(transparent)]
     #[explain(transparent)]
-    Format(#[from] FormatError),
+    NumberFormat(#[from] FormatError),
     #[error("key of series \"{series}\" must not be null")]
     #[explain(Null, detail = "Each key has numbers of its own; null is no key.")]
     #[explain(hint = "Give the key; where a trigger takes it from a column, set that column NOT NULL.")]

@@ -31,5 +31,5 @@ mod section;
 
 pub use bucket::Bucket;
 pub use hash::{Hash, section_of};
-pub use keys::{Claim, KeyMiss, Keys, MAX_PLACES};
+pub use keys::{KeyMiss, Keys, MAX_SLOTS, SectionRef};
 pub use section::{Section, SectionBounds, SectionNeed, Supplied};

@@ -22,20 +22,20 @@ impl Recent {
 
     /// Notes a number.
     #[inline]
-    pub fn note(&mut self, series: i64, key: &Key, number: i64) {
+    pub fn record(&mut self, series: i64, key: &Key, number: i64) {
         match &mut self.last {
-            Some(((of, last), noted)) if *of == series && last == key => *noted = number,
-            _ => self.note_another(series, key, number),
+            Some(((of, last), recorded)) if *of == series && last == key => *recorded = number,
+            _ => self.record_another(series, key, number),
         }
     }
 
-    fn note_another(&mut self, series: i64, key: &Key, number: i64) {
-        let Some((place, noted)) = self.last.replace(((series, key.clone()), number)) else { return };
+    fn record_another(&mut self, series: i64, key: &Key, number: i64) {
+        let Some((place, recorded)) = self.last.replace(((series, key.clone()), number)) else { return };
         // The last key is one of them.
         if self.present.len() + 1 >= Self::KEYS && !self.present.contains_key(&place) {
             self.former = std::mem::take(&mut self.present);
         }
-        self.present.insert(place, noted);
+        self.present.insert(place, recorded);
     }
 
     /// The last number of a key.

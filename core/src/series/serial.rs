@@ -19,4 +19,4 @@ mod template;
 
 pub use error::FormatError;
 pub use field::{MAX_FORMAT_BYTES, Reset};
-pub use template::Format;
+pub use template::NumberFormat;

@@ -11,25 +11,25 @@
 mod error;
 mod host;
 mod issuing;
-mod place;
 mod repair;
-mod seat;
 mod shared;
+mod slot;
+mod slot_assignment;
 
-pub use crate::server::state::MAX_PLACES;
+pub use crate::server::state::MAX_SLOTS;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Cluster, Host, Settings, StateStore};
 pub use issuing::Issuer;
-pub use place::{DEFAULT_PLACES, Issuing, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Accepted, Compared, Renewed};
-pub use shared::{Counts, Shared};
+pub use shared::{IssuerCounts, IssuerMemory};
+pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};
 
 use crate::clock::UnixMicros;
 use crate::generator::drift::GeneratorError;
 use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::server::state::{Here, Marks, State};
+use crate::server::state::{Here, NodeHighWaterMarks, State};
 use issuing::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -44,23 +44,23 @@ const BREATH: Duration = Duration::from_millis(20);
 impl<H: Host> Issuer<'_, H> {
     /// Sees to it that the next call for ids of a layout finds something to take: gives the layout a place where it has none,
     /// raises the mark, or begins a term. For a session that found nothing. Gives the source of its ids.
-    pub fn provide_in(&self, layout: &Layout) -> Result<Seat, IssuerError> {
+    pub fn provide_in(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         let mut issuing = self.host.lock();
-        let seat = self.seat_in(&mut issuing, layout)?;
-        let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(seat) };
-        let Counter { layout, generator, place } = counter;
+        let slot_ref = self.assign_slot_in(&mut issuing, layout)?;
+        let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(slot_ref) };
+        let Counter { layout, generator, slot } = counter;
         let next = layout.position_at(self.believed_now()).max(generator.next());
-        if issuing.node_at(place).is_none() || generator.limit() <= next {
+        if issuing.node_at(slot).is_none() || generator.limit() <= next {
             let mut state = self.open(&mut issuing)?;
             self.advance(&mut issuing, &mut state, Some(&counter))?;
         }
-        Ok(seat)
+        Ok(slot_ref)
     }
 
     /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
-        self.look_at_places(&mut issuing);
+        self.observe_slots(&mut issuing);
         let mut open = self.open_counters(&issuing);
         open.retain(|counter| counter.generator.limit() < counter.layout.end_position());
         if open.is_empty() {
@@ -118,12 +118,12 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Has another rollback value issue at a seat, because the clock was stepped back behind the present one's ids; whether there
-    /// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind:
+    /// was one whose mark the clock has passed. `generation` is the generator's as it was before the clock was found behind:
     /// where it has changed, another process was faster.
-    pub fn switch_rollback_at(&self, seat: Seat, era: u64) -> Result<bool, IssuerError> {
+    pub fn switch_rollback_at(&self, slot_ref: SlotRef, generation: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
-        let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(true) };
-        if counter.generator.era() != era {
+        let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(true) };
+        if counter.generator.generation() != generation {
             return Ok(true);
         }
         let mut state = self.open(&mut issuing)?;
@@ -138,11 +138,13 @@ impl<H: Host> Issuer<'_, H> {
 
     /// Has another worker id issue, for the same reason, where the server chooses it itself; None where it does not. Else whether
     /// there was one.
-    pub fn take_another(&self, seat: Seat, era: u64) -> Result<Option<bool>, IssuerError> {
+    pub fn take_another(&self, slot_ref: SlotRef, generation: u64) -> Result<Option<bool>, IssuerError> {
         let now = self.believed_now();
         let taken = self.change_of(|issuing, state, here| {
-            match self.counter_at(issuing, seat) {
-                Some(counter) if counter.generator.era() == era => state.take_another(here, now),
+            match self.counter_at(issuing, slot_ref) {
+                Some(counter) if counter.generator.generation() == generation => {
+                    state.take_another(here, now)
+                }
                 // Another process was faster.
                 _ => state.alone.then_some(true),
             }
@@ -165,7 +167,7 @@ impl<H: Host> Issuer<'_, H> {
         let here = self.here(&issuing)?;
         let done = change(&issuing, &mut state, &here);
         for counter in self.counters(&issuing) {
-            if state.node_in(&counter.layout) != issuing.node_at(counter.place) {
+            if state.node_in(&counter.layout) != issuing.node_at(counter.slot) {
                 end(&mut issuing, &mut state, &counter);
             }
         }
@@ -188,8 +190,8 @@ impl<H: Host> Issuer<'_, H> {
         let mut steps = Vec::new();
         let mut failed = Ok(());
         for counter in self.counters(issuing) {
-            let is_wanted = wanted.is_some_and(|wanted| wanted.place == counter.place);
-            if !is_wanted && issuing.node_at(counter.place).is_none() {
+            let is_wanted = wanted.is_some_and(|wanted| wanted.slot == counter.slot);
+            if !is_wanted && issuing.node_at(counter.slot).is_none() {
                 continue;
             }
             match self.step(issuing, state, counter, at) {
@@ -205,7 +207,7 @@ impl<H: Host> Issuer<'_, H> {
             steps.iter().for_each(Step::take);
         }
         for step in &steps {
-            *issuing.node_at_mut(step.counter.place) = Some(step.node);
+            *issuing.node_at_mut(step.counter.slot) = Some(step.node);
         }
         if reserved {
             if wanted.is_some() {
@@ -225,12 +227,12 @@ impl<H: Host> Issuer<'_, H> {
         counter: Counter<'c>,
         at: UnixMicros,
     ) -> Result<Option<Step<'c>>, IssuerError> {
-        let Counter { layout, generator, place } = counter;
+        let Counter { layout, generator, slot } = counter;
         let settings = self.host.settings();
         self.check_room(state, &layout)?;
         let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
         let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
-        let begun = issuing.node_at(place) == Some(node);
+        let begun = issuing.node_at(slot) == Some(node);
         let end = layout.end_position();
         let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
         let ahead = settings.reserve + LEAD;
@@ -249,7 +251,10 @@ impl<H: Host> Issuer<'_, H> {
         } else if begun && limit <= generator.limit() {
             return Ok(None);
         }
-        debug_assert!(state.mark_in(&layout, node) >= limit.max(next), "the mark is below what is issued");
+        debug_assert!(
+            state.high_water_mark_in(&layout, node) >= limit.max(next),
+            "the mark is below what is issued"
+        );
         Ok(Some(Step { limit, ..step }))
     }
 
@@ -258,12 +263,12 @@ impl<H: Host> Issuer<'_, H> {
         if !cfg!(debug_assertions) {
             return;
         }
-        for Counter { layout, generator, place } in self.counters(issuing) {
-            let node = issuing.node_at(place);
+        for Counter { layout, generator, slot } in self.counters(issuing) {
+            let node = issuing.node_at(slot);
             debug_assert_eq!(node.is_some(), generator.is_open(), "a term is as open as the generator");
             let Some(node) = node else { continue };
             debug_assert!(
-                state.mark_in(&layout, node) >= generator.next(),
+                state.high_water_mark_in(&layout, node) >= generator.next(),
                 "the mark is below what was issued"
             );
             let expiry = state.lease.as_ref().filter(|lease| lease.is_of(node)).map(|lease| lease.expiry);
@@ -279,8 +284,8 @@ impl<H: Host> Issuer<'_, H> {
     /// [`IssuerError`]: the state cannot be read.
     pub fn highest_in(&self, layout: &Layout) -> Result<Position, IssuerError> {
         let state = self.open(&mut self.host.lock())?;
-        let unknown = || layout.position_from(state.others.floor);
-        Ok(state.marks_of(layout).map_or_else(unknown, Marks::highest))
+        let unknown = || layout.position_from(state.others.minimum);
+        Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
     /// Returns what keeps ids from being issued, in a few words, as far as that is known without trying; None where
@@ -324,6 +329,6 @@ impl<H: Host> Issuer<'_, H> {
         if self.shared.generator.limit() > Position::ZERO {
             return Ok(self.shared.generator.next());
         }
-        Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or_default())
+        Ok(state.and_then(|state| Some(state.high_water_mark(state.node?))).unwrap_or_default())
     }
 }

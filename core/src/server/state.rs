@@ -8,13 +8,13 @@
 mod chosen;
 mod error;
 mod file;
+mod high_water_marks;
 mod leased;
-mod marks;
 mod opening;
 mod reserved;
 mod stored;
 
 pub use error::StateError;
 pub use file::FILE;
-pub use marks::{MAX_PLACES, Mark, Marks};
-pub use stored::{Birth, Chosen, DataDirectory, First, Here, Identity, State};
+pub use high_water_marks::{MAX_SLOTS, NodeHighWaterMark, NodeHighWaterMarks};
+pub use stored::{Chosen, DataDirectory, FileIdentity, First, Here, Identity, State};

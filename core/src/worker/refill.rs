@@ -2,26 +2,26 @@
 //! registries on other servers. It ends when there is nothing to do: then the database can be dropped, renamed and copied.
 //!
 //! Everything it touches is behind a trait: [`RefillHost`] is its process and the memory that it shares with sessions,
-//! [`Database`] its tables, [`RegistryLink`] the way to registries, [`CarryOvers`] the ranges that were saved at the last stop.
+//! [`Database`] its tables, [`RegistryLink`] the way to registries, [`SavedRangeSource`] the ranges that were saved at the last stop.
 
 mod host;
-mod job;
 mod local;
 mod memory;
 mod registry;
 mod remote;
+mod task;
 
-pub use host::{CarryOvers, Database, Received, RefillHost, Tables, TransactionError};
-pub use job::Job;
+pub use host::{Database, Received, RefillHost, SavedRangeSource, Tables, TransactionError};
 pub use memory::{RefillSettings, SharedMemory};
+pub use task::RefillTask;
 
 use crate::registry::failover::{self, BACKOFF, Health};
-use crate::registry::link::{RegistryLink, RegistryNotes, Site};
+use crate::registry::link::{Endpoint, EndpointStatus, RegistryLink};
 use crate::registry::wire::RequestBody;
 use crate::sequence::reservation::Outcome;
 use crate::sequence::slot::TagSlot;
 use local::LocalRegistry;
-use registry::{Jobs, Refill};
+use registry::{Refill, Tasks};
 use remote::{Remote, RemoteRegistry, limit};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,24 +42,24 @@ pub struct RefillWorker<'h, H, L, C> {
     is_remote: bool,
 }
 
-impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C> {
+impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H, L, C> {
     /// A worker that begins.
-    pub fn new(host: &'h H, link: L, carry_over: C) -> Self {
-        let refill = Refill { host, carry_over, turn: Cell::new(0) };
+    pub fn new(host: &'h H, link: L, saved_range: C) -> Self {
+        let refill = Refill { host, saved_range, turn: Cell::new(0) };
         Self { refill, remote: Remote::new(link), is_remote: false }
     }
 
-    /// Runs until there was nothing to do for a while, or others wait for its place.
+    /// Runs until there was nothing to do for a while, or others wait for its slot.
     pub fn run(&mut self) {
         let host = self.refill.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
         loop {
-            let jobs = host.jobs();
-            if jobs.is_empty() {
+            let tasks = host.tasks();
+            if tasks.is_empty() {
                 if host.has_registry_to_probe() {
                     self.probe();
                 }
-                host.note_served();
+                host.record_served();
                 if !host.is_dismissed() && !host.is_crowded() && host.rest(last_work) {
                     continue;
                 }
@@ -69,14 +69,14 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             // A failed job is not tried again with each call that wakes this worker.
             let left = pause_until.saturating_sub(last_work);
             let (due, failed): (Vec<_>, Vec<_>) =
-                jobs.into_iter().partition(|job| left.is_zero() || !job.has_failed());
+                tasks.into_iter().partition(|task| left.is_zero() || !task.has_failed());
             let pause = self.serve(&due);
-            if due.iter().any(Job::is_answered) {
-                host.note_served();
+            if due.iter().any(RefillTask::is_answered) {
+                host.record_served();
             }
             // Other databases wait. The other jobs here wait with them, for another worker.
             if host.is_dismissed() {
-                due.iter().chain(&failed).for_each(Job::defer);
+                due.iter().chain(&failed).for_each(RefillTask::defer);
                 return;
             }
             if !failed.is_empty() {
@@ -89,7 +89,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             };
             if host.uptime().saturating_sub(*stuck.get_or_insert_with(|| host.uptime())) >= GIVE_UP {
                 // Calls that still wait ask again; requests that none waits for any more don't keep it here.
-                due.iter().for_each(Job::supplied);
+                due.iter().for_each(RefillTask::supplied);
                 stuck = None;
             }
             pause_until = host.uptime() + pause;
@@ -98,11 +98,11 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 
     /// Reserves for all of them, and publishes. Gives a pause to be made where some could not be served.
-    fn serve(&mut self, jobs: &[Job<'h, H::Slot>]) -> Option<Duration> {
+    fn serve(&mut self, tasks: &[RefillTask<'h, H::Slot>]) -> Option<Duration> {
         let host = self.refill.host;
-        let (full, empty): (Jobs<'_, 'h, H>, Jobs<'_, 'h, H>) =
-            jobs.iter().partition(|job| !job.needs_ids(host));
-        full.into_iter().for_each(Job::supplied);
+        let (full, empty): (Tasks<'_, 'h, H>, Tasks<'_, 'h, H>) =
+            tasks.iter().partition(|task| !task.needs_ids(host));
+        full.into_iter().for_each(RefillTask::supplied);
         if empty.is_empty() {
             return None;
         }
@@ -117,78 +117,94 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             return self.serve_remotely(&left);
         }
         // A lock ends a round before those that failed last time were asked for.
-        if left.iter().any(|job| job.was_locked()) {
+        if left.iter().any(|task| task.was_locked()) {
             return Some(RETRY);
         }
-        left.into_iter().map(|job| pause_of(job, RETRY_AFTER_FAILURE)).max()
+        left.into_iter().map(|task| pause_of(task, RETRY_AFTER_FAILURE)).max()
     }
 
-    fn serve_remotely(&mut self, jobs: &[&Job<'h, H::Slot>]) -> Option<Duration> {
+    fn serve_remotely(&mut self, tasks: &[&RefillTask<'h, H::Slot>]) -> Option<Duration> {
         let found = self.refill.transaction(|tables| {
-            let (known, unknown): (Jobs<'_, 'h, H>, Jobs<'_, 'h, H>) =
-                jobs.iter().partition(|job| tables.to_utf8(&job.tag).is_some());
-            Ok((tables.sites()?, known, unknown))
+            let (known, unknown): (Tasks<'_, 'h, H>, Tasks<'_, 'h, H>) =
+                tasks.iter().partition(|task| tables.to_utf8(&task.tag).is_some());
+            Ok((tables.endpoints()?, known, unknown))
         });
-        let (sites, known, unknown) = match found {
+        let (endpoints, known, unknown) = match found {
             Ok(found) => found,
             Err(failure) => {
-                for job in jobs {
-                    self.refill.note(&failure, job);
+                for task in tasks {
+                    self.refill.record(&failure, task);
                 }
                 return Some(RETRY_AFTER_FAILURE);
             }
         };
-        self.is_remote = !sites.is_empty();
+        self.is_remote = !endpoints.is_empty();
         if !self.is_remote {
             return Some(Duration::ZERO);
         }
         // No other server can know a tag that UTF-8 cannot write.
-        for job in unknown {
-            job.deny(&Outcome::Unknown, 1);
+        for task in unknown {
+            task.deny(&Outcome::Unknown, 1);
         }
         // Registries take turns with each tag by itself: so each tag's ids come from all of them.
-        let last = |job: &Job<'_, H::Slot>| job.state().registry.load(Relaxed) as usize % sites.len();
-        let of_turn = |after| known.iter().copied().filter(|job| last(job) == after).collect();
-        let turns: Vec<Jobs<'_, 'h, H>> = (0..sites.len()).map(of_turn).collect();
+        let last =
+            |task: &RefillTask<'_, H::Slot>| task.state().registry.load(Relaxed) as usize % endpoints.len();
+        let of_turn = |after| known.iter().copied().filter(|task| last(task) == after).collect();
+        let turns: Vec<Tasks<'_, 'h, H>> = (0..endpoints.len()).map(of_turn).collect();
         turns
             .into_iter()
             .enumerate()
-            .filter_map(|(after, jobs)| self.serve_in_turn(&sites, jobs, after))
+            .filter_map(|(after, tasks)| self.serve_in_turn(&endpoints, tasks, after))
             .max()
     }
 
     /// Serves those whose ids came last from the registry at this place.
-    fn serve_in_turn(&mut self, sites: &[Site], mut jobs: Jobs<'_, 'h, H>, after: usize) -> Option<Duration> {
+    fn serve_in_turn(
+        &mut self,
+        endpoints: &[Endpoint],
+        mut tasks: Tasks<'_, 'h, H>,
+        after: usize,
+    ) -> Option<Duration> {
         let Self { refill, remote, .. } = self;
-        let healths: Vec<Health> = sites.iter().map(|site| remote.link.notes(site).health()).collect();
-        let waited_for =
-            jobs.iter().any(|job| job.state().segment.shelves().left() == 0 && job.state().wanted() > 0);
+        let healths: Vec<Health> =
+            endpoints.iter().map(|endpoint| remote.link.status(endpoint).health()).collect();
+        let waited_for = tasks
+            .iter()
+            .any(|task| task.state().segment.buffer_states().left() == 0 && task.state().wanted() > 0);
         for index in failover::order(&healths, after, refill.host.uptime(), waited_for) {
-            if !jobs.is_empty() {
-                let mut registry = RemoteRegistry { refill, remote, site: &sites[index], sites: sites.len() };
-                jobs = refill.serve(&mut registry, &jobs);
+            if !tasks.is_empty() {
+                let mut registry = RemoteRegistry {
+                    refill,
+                    remote,
+                    endpoint: &endpoints[index],
+                    endpoints: endpoints.len(),
+                };
+                tasks = refill.serve(&mut registry, &tasks);
             }
         }
         let due = failover::until_due(&healths, refill.host.uptime(), waited_for)
             .unwrap_or(BACKOFF.first)
             .clamp(RETRY, BACKOFF.first);
-        jobs.into_iter().map(|job| pause_of(job, due)).max()
+        tasks.into_iter().map(|task| pause_of(task, due)).max()
     }
 
     /// Asks registries for nothing that gave no answer last, to see whether they do now: no call asks them for ids.
     fn probe(&mut self) {
-        let sites = self.refill.transaction(Tables::sites).unwrap_or_default();
-        let limit = limit(self.refill.host, sites.len());
-        for site in &sites {
-            if failover::is_to_be_probed(self.remote.link.notes(site).health(), self.refill.host.uptime()) {
+        let endpoints = self.refill.transaction(Tables::endpoints).unwrap_or_default();
+        let limit = limit(self.refill.host, endpoints.len());
+        for endpoint in &endpoints {
+            if failover::is_to_be_probed(
+                self.remote.link.status(endpoint).health(),
+                self.refill.host.uptime(),
+            ) {
                 // The outcome is noted.
-                drop(self.remote.link.ask(site, RequestBody::Reserve(Vec::new()), limit));
+                drop(self.remote.link.ask(endpoint, RequestBody::Reserve(Vec::new()), limit));
             }
         }
     }
 }
 
 /// Returns the pause before a job is tried again.
-fn pause_of<S: TagSlot>(job: &Job<'_, S>, due: Duration) -> Duration {
-    if job.was_locked() { RETRY } else { due }
+fn pause_of<S: TagSlot>(task: &RefillTask<'_, S>, due: Duration) -> Duration {
+    if task.was_locked() { RETRY } else { due }
 }

@@ -3,11 +3,11 @@
 use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::lease::{Lease, Policy};
 use snowflake_ids_core::registry::wire::LeaseError;
-use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{
-    Cluster, Host, Issuer, Issuing, Occupancy, Place, Settings, Shared, StateStore,
+    Cluster, GeneratorSlot, Host, Issuer, IssuerMemory, Issuing, Occupancy, Settings, StateStore,
 };
-use snowflake_ids_core::server::state::{Birth, DataDirectory, Identity, State};
+use snowflake_ids_core::server::state::{DataDirectory, FileIdentity, Identity, State};
 use snowflake_ids_core::{ClockRollback, Layout, Rules, SequenceStart, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -36,7 +36,7 @@ impl Machine {
 
 pub struct Server<'a> {
     machine: &'a Machine,
-    pub shared: Shared,
+    pub shared: IssuerMemory,
     pub issuing: RefCell<Issuing>,
     /// The database of whoever calls.
     pub database: Cell<u32>,
@@ -53,13 +53,13 @@ pub struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    pub fn start(machine: &'a Machine, layout: Layout, identity: Identity, places: usize) -> Self {
-        let shared = Shared::new(layout, identity, machine.now.get(), machine.since_boot.get(), None);
+    pub fn start(machine: &'a Machine, layout: Layout, identity: Identity, slots: usize) -> Self {
+        let shared = IssuerMemory::new(layout, identity, machine.now.get(), machine.since_boot.get(), None);
         Self {
             machine,
-            shared: shared.with_places((0..places).map(|_| Place::default()).collect::<Vec<_>>().leak()),
-            issuing: Issuing::new((0..places).map(|_| Occupancy::default()).collect::<Vec<_>>().leak())
-                .into(),
+            shared: shared
+                .with_slots((0..slots).map(|_| GeneratorSlot::default()).collect::<Vec<_>>().leak()),
+            issuing: Issuing::new((0..slots).map(|_| Occupancy::default()).collect::<Vec<_>>().leak()).into(),
             database: Cell::new(1),
             settings: Cell::new(Duration::from_secs(3)),
             switches: Cell::new(false),
@@ -91,17 +91,17 @@ impl<'a> Server<'a> {
 impl StateStore for &Server<'_> {
     type NewFile = RefCell<String>;
 
-    fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>> {
-        let birth = Birth { inode: 1, at: None };
-        Ok(self.machine.file.borrow().as_ref().map(|text| (text.clone().into_bytes(), birth)))
+    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>> {
+        let file_identity = FileIdentity { inode: 1, at: None };
+        Ok(self.machine.file.borrow().as_ref().map(|text| (text.clone().into_bytes(), file_identity)))
     }
 
     fn is_witnessed(&self) -> io::Result<bool> {
         Ok(self.machine.file.borrow().is_some())
     }
 
-    fn create(&self) -> io::Result<(RefCell<String>, Birth)> {
-        Ok((RefCell::default(), Birth { inode: 1, at: None }))
+    fn create(&self) -> io::Result<(RefCell<String>, FileIdentity)> {
+        Ok((RefCell::default(), FileIdentity { inode: 1, at: None }))
     }
 
     fn fill(&self, _: &mut RefCell<String>, text: &str) -> io::Result<()> {
@@ -122,7 +122,7 @@ impl StateStore for &Server<'_> {
         Ok(())
     }
 
-    fn witness(&self) -> io::Result<()> {
+    fn marker_file(&self) -> io::Result<()> {
         Ok(())
     }
 

@@ -111,9 +111,8 @@ impl Mutator {
             _ => {
                 // Another value in place of one.
                 let value = VALUES[self.below(VALUES.len())].as_bytes();
-                let begins = (at..text.len()).find(|place| text[*place] == b':').map_or(0, |place| place + 1);
-                let ends =
-                    (begins..text.len()).find(|place| b",}]".contains(&text[*place])).unwrap_or(begins);
+                let begins = (at..text.len()).find(|slot| text[*slot] == b':').map_or(0, |slot| slot + 1);
+                let ends = (begins..text.len()).find(|slot| b",}]".contains(&text[*slot])).unwrap_or(begins);
                 text.splice(begins..ends, value.iter().copied());
             }
         }

@@ -2,25 +2,25 @@
 
 use snowflake_ids_core::registry::error::{Complaint, RegistryError};
 use snowflake_ids_core::registry::failover::Health;
-use snowflake_ids_core::registry::link::{RegistryLink, RegistryNotes, Site};
+use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus, RegistryLink};
 use snowflake_ids_core::registry::wire::{RequestBody, Response};
 use std::time::Duration;
 
 pub struct Alone;
 
 impl RegistryLink for Alone {
-    fn ask(&mut self, _: &Site, ask: RequestBody, _: Duration) -> Result<Response, RegistryError> {
+    fn ask(&mut self, _: &Endpoint, ask: RequestBody, _: Duration) -> Result<Response, RegistryError> {
         panic!("{ask:?} is asked of a registry");
     }
 
-    fn notes(&self, _: &Site) -> impl RegistryNotes {
+    fn status(&self, _: &Endpoint) -> impl EndpointStatus {
         Nothing
     }
 }
 
 struct Nothing;
 
-impl RegistryNotes for Nothing {
+impl EndpointStatus for Nothing {
     fn health(&self) -> Health {
         Health::default()
     }

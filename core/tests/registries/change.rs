@@ -1,6 +1,6 @@
 //! How a node comes to registries, attaches columns, and leaves registries: the shipped code, at tables in memory.
 
-use super::database::{DEFINITION, Line, Lock, Locked, Tx, note_received};
+use super::database::{DEFINITION, Line, Lock, Locked, Tx, record_received};
 use super::network::Net;
 use super::node::Live;
 use super::registry::Trouble;
@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::error::UnusableRegistry;
 use snowflake_ids_core::registry::handover::{
-    self, NodeTables, NotedFloor, Registries, RegistryTags, Seeded, Standing,
+    self, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
 };
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::ReceivedTag;
+use snowflake_ids_core::sequence::clock_sweep;
 use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::places;
 use snowflake_ids_core::sequence::reservation::Share;
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
 use snowflake_ids_core::worker::refill::Received;
@@ -70,7 +70,7 @@ impl World {
 
     /// Goes on by itself, above all that it received.
     pub fn leave(&mut self, node: usize) -> bool {
-        let alone = self.store_of(node, |store| store.sites.is_empty());
+        let alone = self.store_of(node, |store| store.endpoints.is_empty());
         !alone && self.operate_at(node, move |env, live| leave(env, &live))
     }
 }
@@ -90,7 +90,7 @@ impl<'e> Here<'e> {
     fn commit(self) {
         let Self { tx, live } = self;
         tx.commit();
-        live.notes.borrow_mut().clear();
+        live.status.borrow_mut().clear();
     }
 }
 
@@ -110,7 +110,7 @@ fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
         return;
     }
     env.with(|world| {
-        world.note(|| format!("node {node} comes to {registries:?}"));
+        world.record(|| format!("node {node} comes to {registries:?}"));
         for registry in registries {
             world.registries[*registry].raised |= registries.len() > 1;
         }
@@ -138,10 +138,11 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
                 return;
             }
             let reserved = here.tx.look(|store| store.rows.get(&tag).map(|line| line.definition.max_id));
-            let shelves = live.slots[tag].segment.shelves();
+            let buffer_states = live.slots[tag].segment.buffer_states();
             let back = reserved.filter(|reserved| highest <= *reserved);
-            let max_id =
-                back.map_or(highest, |reserved| highest.max(places::highest(&shelves, None, reserved, 1)));
+            let max_id = back.map_or(highest, |reserved| {
+                highest.max(clock_sweep::highest(&buffer_states, None, reserved, 1))
+            });
             let new = Line { definition: Definition { max_id, ..DEFINITION }, ..here.tx.new_line() };
             here.tx.change(move |store| {
                 let row = store.rows.entry(tag).or_insert(new);
@@ -154,20 +155,20 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
     if !seeded.is_empty() && here.tx.lock(Lock::Received, false).is_err() {
         return;
     }
-    let noted = seeded.settle(|tag, highest| {
+    let recorded = seeded.settle(|tag, highest| {
         let tag = *tag;
         here.tx.change(move |store| {
-            for site in store.sites.clone() {
+            for endpoint in store.endpoints.clone() {
                 let what = Received { reached: (0, highest), version: 0 };
                 // What was left over at a stop is the column's, too.
-                note_received(store, &site.seen.identity, tag, what).version = 0;
+                record_received(store, &endpoint.seen.identity, tag, what).version = 0;
             }
         });
         Ok::<(), Locked>(())
     });
-    noted.unwrap();
+    recorded.unwrap();
     here.tx.commit_and(|world| {
-        world.note(|| format!("node {node} attached {} up to {highest}", TAGS[tag]));
+        world.record(|| format!("node {node} attached {} up to {highest}", TAGS[tag]));
         world.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);
         seeded.committed(|tag| world.clear(live, *tag));
     });
@@ -258,8 +259,8 @@ impl RegistryTags for Tx<'_> {
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Locked> {
         self.env().turn();
         let standing = |row: &&RawValue| {
-            let (place, Handed { tag, .. }) = Handed::of(row);
-            let definition = self.look(|store| store.rows[&place].definition);
+            let (slot_index, Handed { tag, .. }) = Handed::of(row);
+            let definition = self.look(|store| store.rows[&slot_index].definition);
             let (increment, remainder) = (definition.increment, definition.remainder);
             Standing { tag, increment, remainder, dated: false, dated_otherwise: false }
         };
@@ -307,20 +308,20 @@ impl NodeTables for Here<'_> {
         (0..TAGS.len()).try_for_each(|tag| self.tx.lock(Lock::Row(tag), true))
     }
 
-    fn keep_sites(&mut self) -> Result<(), Locked> {
+    fn keep_endpoints(&mut self) -> Result<(), Locked> {
         self.tx.env().turn();
         self.tx.lock(Lock::Received, false)
     }
 
-    fn sites(&mut self) -> Result<Vec<Site>, Locked> {
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
         self.tx.env().turn();
-        Ok(self.tx.look(|store| store.sites.clone()))
+        Ok(self.tx.look(|store| store.endpoints.clone()))
     }
 
-    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Locked> {
+    fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), Locked> {
         self.tx.env().turn();
-        let sites = sites.to_vec();
-        self.tx.change(move |store| store.sites.clone_from(&sites));
+        let endpoints = endpoints.to_vec();
+        self.tx.change(move |store| store.endpoints.clone_from(&endpoints));
         Ok(())
     }
 
@@ -331,26 +332,26 @@ impl NodeTables for Here<'_> {
 
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Locked> {
         self.tx.env().turn();
-        let noted = |((identity, tag), received): (&(String, Tag), &Received)| {
+        let recorded = |((identity, tag), received): (&(String, Tag), &Received)| {
             (identity.clone(), ReceivedTag { tag: TAGS[*tag].to_owned(), reached: received.reached })
         };
-        let mut found: Vec<_> = self.tx.look(|store| store.received.iter().map(noted).collect());
+        let mut found: Vec<_> = self.tx.look(|store| store.received.iter().map(recorded).collect());
         found.retain(|(_, received)| only.is_none_or(|only| received.tag == only));
         Ok(found)
     }
 
-    fn floors(&mut self) -> Result<Vec<NotedFloor>, Locked> {
+    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Locked> {
         Ok(Vec::new())
     }
 
-    fn note_all(&mut self) -> Result<(), Locked> {
+    fn record_all(&mut self) -> Result<(), Locked> {
         self.tx.env().turn();
         let highest: Vec<i64> = self.tx.look(|store| (0..TAGS.len()).map(|tag| store.highest(tag)).collect());
         self.tx.change(move |store| {
-            for site in store.sites.clone() {
+            for endpoint in store.endpoints.clone() {
                 for (tag, max_id) in highest.iter().enumerate().filter(|(_, max_id)| **max_id > 0) {
                     let what = Received { reached: (0, *max_id), version: 0 };
-                    note_received(store, &site.seen.identity, tag, what);
+                    record_received(store, &endpoint.seen.identity, tag, what);
                 }
             }
         });
@@ -370,7 +371,7 @@ impl NodeTables for Here<'_> {
         Ok(None)
     }
 
-    fn give_up_lease(&mut self, _: &Site) -> Result<(), Locked> {
+    fn give_up_lease(&mut self, _: &Endpoint) -> Result<(), Locked> {
         Ok(())
     }
 

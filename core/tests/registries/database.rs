@@ -2,15 +2,15 @@
 //! processes run, and after any of which this one may be gone.
 
 use super::world::{Env, TAGS, Tag, World};
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::reservation::{Floor, Reserved, Share, may_lag};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, may_lag};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
-use snowflake_ids_core::series::serial::Format;
+use snowflake_ids_core::series::serial::NumberFormat;
 use snowflake_ids_core::worker::refill::{self, Received, TransactionError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -62,9 +62,9 @@ impl Line {
             period: Period::FOREVER,
             is_over: false,
             may_lag: may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap())),
-            format: Format::default_for(None).to_string(),
+            format: NumberFormat::default_for(None).to_string(),
             version: self.version,
-            life: 1,
+            tag_generation: 1,
         }
     }
 }
@@ -75,7 +75,7 @@ pub struct Store {
     /// The table of tags,
     pub rows: BTreeMap<Tag, Line>,
     /// the registries that are used instead,
-    pub sites: Vec<Site>,
+    pub endpoints: Vec<Endpoint>,
     /// and how far ids were received of each.
     pub received: BTreeMap<(String, Tag), Received>,
 }
@@ -329,30 +329,30 @@ impl refill::Tables for Tx<'_> {
 
     fn uses_registries(&mut self) -> Result<bool, Locked> {
         self.env.turn();
-        Ok(self.look(|store| !store.sites.is_empty()))
+        Ok(self.look(|store| !store.endpoints.is_empty()))
     }
 
     fn is_clustered(&mut self) -> Result<bool, Locked> {
         Ok(false)
     }
 
-    fn sites(&mut self) -> Result<Vec<Site>, Locked> {
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
         self.env.turn();
-        Ok(self.look(|store| store.sites.clone()))
+        Ok(self.look(|store| store.endpoints.clone()))
     }
 
     fn is_used(&mut self, identity: &str) -> Result<bool, Locked> {
         self.env.turn();
-        Ok(self.look(|store| store.sites.iter().any(|site| site.seen.identity == identity)))
+        Ok(self.look(|store| store.endpoints.iter().any(|endpoint| endpoint.seen.identity == identity)))
     }
 
-    fn note_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Locked> {
+    fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Locked> {
         self.env.turn();
         let registry = registry.clone();
         self.change(move |store| {
-            for site in &mut store.sites {
-                if site.seen.identity == registry.identity {
-                    site.seen.timeline = site.seen.timeline.max(registry.timeline);
+            for endpoint in &mut store.endpoints {
+                if endpoint.seen.identity == registry.identity {
+                    endpoint.seen.timeline = endpoint.seen.timeline.max(registry.timeline);
                 }
             }
         });
@@ -375,7 +375,7 @@ impl refill::Tables for Tx<'_> {
         let (identity, tag) = (identity.to_owned(), tag_of(tag));
         let what = Received { reached: (0, reserved.reached().1), version: reserved.version };
         self.change(move |store| {
-            note_received(store, &identity, tag, what);
+            record_received(store, &identity, tag, what);
         });
         Ok(())
     }
@@ -386,7 +386,12 @@ impl refill::Tables for Tx<'_> {
 }
 
 /// Notes what was received, unless more was.
-pub fn note_received<'s>(store: &'s mut Store, identity: &str, tag: Tag, what: Received) -> &'s mut Received {
+pub fn record_received<'s>(
+    store: &'s mut Store,
+    identity: &str,
+    tag: Tag,
+    what: Received,
+) -> &'s mut Received {
     let received = store.received.entry((identity.to_owned(), tag)).or_insert(what);
     if what.reached >= received.reached {
         *received = what;
@@ -399,7 +404,7 @@ impl TagRegistry for Tx<'_> {
         directory::Tag::new(text.as_bytes())
     }
 
-    fn floor(&mut self, _: &directory::Tag) -> Option<Floor> {
+    fn high_water_mark(&mut self, _: &directory::Tag) -> Option<HighWaterMark> {
         None
     }
 }

@@ -53,7 +53,7 @@ impl World {
         let fault = self.chance.one_of(&FAULTS);
         if self.cause(fault, node, registry) {
             self.faults[fault as usize] += 1;
-            self.note(|| format!("{fault:?} of node {node} or registry {registry}"));
+            self.record(|| format!("{fault:?} of node {node} or registry {registry}"));
         }
     }
 

@@ -10,7 +10,7 @@ use snowflake_ids_core::registry::client::{Network, Options, RemoteStatement};
 use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError, SqlError};
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::handover::take_over;
-use snowflake_ids_core::registry::link::{RegistryNotes, Site};
+use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus};
 use snowflake_ids_core::registry::tags;
 use snowflake_ids_core::registry::wire::{Request, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::sequence::reservation::Outcome;
@@ -232,7 +232,7 @@ pub struct Net<'e> {
 
 impl<'e> Network for Net<'e> {
     type Connection = Line;
-    type Notes = Notes<'e>;
+    type Status = Status<'e>;
 
     fn uptime(&self) -> Duration {
         Duration::from_millis(self.env.now())
@@ -311,13 +311,13 @@ impl<'e> Network for Net<'e> {
         }
     }
 
-    fn notes(&self, site: &Site) -> Notes<'e> {
-        Notes { env: self.env, live: self.live.clone(), position: site.position }
+    fn status(&self, endpoint: &Endpoint) -> Status<'e> {
+        Status { env: self.env, live: self.live.clone(), position: endpoint.position }
     }
 
     fn log(&self, text: &str) {
         let server = self.env.server;
-        self.env.with(|world| world.note(|| format!("server {server}: {text}")));
+        self.env.with(|world| world.record(|| format!("server {server}: {text}")));
     }
 }
 
@@ -340,27 +340,27 @@ impl World {
         let store = self.servers[from].db.store.borrow();
         let timeline = self.servers[to].who.timeline;
         let knows = store
-            .sites
+            .endpoints
             .iter()
-            .any(|site| registry_of(&site.server) == registry && site.seen.timeline > timeline);
+            .any(|endpoint| registry_of(&endpoint.server) == registry && endpoint.seen.timeline > timeline);
         until > self.now && knows
     }
 }
 
 /// What is noted of a registry, in the memory of a node.
-pub struct Notes<'e> {
+pub struct Status<'e> {
     env: &'e Env<'e>,
     live: Rc<Live>,
     position: u32,
 }
 
-impl Notes<'_> {
+impl Status<'_> {
     fn with<T>(&self, work: impl FnOnce(&mut (Health, String)) -> T) -> T {
-        work(self.live.notes.borrow_mut().entry(self.position).or_default())
+        work(self.live.status.borrow_mut().entry(self.position).or_default())
     }
 }
 
-impl RegistryNotes for Notes<'_> {
+impl EndpointStatus for Status<'_> {
     fn health(&self) -> Health {
         self.with(|(health, _)| *health)
     }

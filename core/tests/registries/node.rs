@@ -7,13 +7,15 @@ use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::request::Answer;
-use snowflake_ids_core::sequence::reservation::{CarryOver, Floor, Reached};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, SavedRange};
 use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use snowflake_ids_core::sequence::step::SlowStart;
-use snowflake_ids_core::server::carry_over::{InUse, Name, rest};
-use snowflake_ids_core::server::carry_over_file::{self, CarryOverFile, CarryOvers};
-use snowflake_ids_core::worker::refill::{Job, RefillHost, RefillSettings, RefillWorker, SharedMemory};
+use snowflake_ids_core::sequence::tickets::Answer;
+use snowflake_ids_core::server::saved_range_file::{self, SavedRangeFile, SavedRanges};
+use snowflake_ids_core::server::saved_ranges::{InUse, Name, rest};
+use snowflake_ids_core::worker::refill::{
+    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory,
+};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -37,8 +39,8 @@ pub struct Node {
     /// What a crash takes.
     pub live: Option<Rc<Live>>,
     /// What the last stop left over, in the file of its cluster; and as a backup of it has it.
-    pub carry_over: Rc<RefCell<Option<Vec<u8>>>>,
-    pub former_carry_over: Option<Vec<u8>>,
+    pub saved_range: Rc<RefCell<Option<Vec<u8>>>>,
+    pub former_saved_range: Option<Vec<u8>>,
     /// When it issued the last id of each tag.
     pub last: [u64; TAGS.len()],
     /// An operator keeps it away from registries until then.
@@ -54,7 +56,7 @@ pub struct Node {
 pub struct Live {
     pub slots: [Slot; TAGS.len()],
     /// What is known of each registry.
-    pub notes: RefCell<BTreeMap<u32, (Health, String)>>,
+    pub status: RefCell<BTreeMap<u32, (Health, String)>>,
     pub worker: Cell<Option<Pid>>,
     called: Cell<bool>,
     sessions: RefCell<Vec<Pid>>,
@@ -80,12 +82,12 @@ impl Slot {
         InUse {
             name: Name { database, source: SOURCE, tag: tag.as_bytes().to_vec() },
             had_ids: !self.is_unused(),
-            left: rest(&self.segment.shelves()).map(|(range, period)| CarryOver {
+            left: rest(&self.segment.buffer_states()).map(|(range, period)| SavedRange {
                 version: self.version.load(Relaxed),
                 day: period.dated(),
                 range,
             }),
-            floor: None,
+            high_water_mark: None,
         }
     }
 }
@@ -97,8 +99,8 @@ impl Node {
             cluster,
             database,
             live: None,
-            carry_over: Rc::default(),
-            former_carry_over: None,
+            saved_range: Rc::default(),
+            former_saved_range: None,
             last: [0; TAGS.len()],
             alone_until: 0,
             wants_all: false,
@@ -147,7 +149,7 @@ impl World {
         let cluster = cluster.unwrap_or(node);
         let mut new = Node::new(server, cluster, u32::try_from(node - cluster).unwrap());
         if let Some(first) = self.nodes.get(cluster) {
-            new.carry_over = first.carry_over.clone();
+            new.saved_range = first.saved_range.clone();
         }
         self.nodes.push(new);
         self.after(start, Event::Start { node });
@@ -165,8 +167,8 @@ impl World {
         for node in of {
             let new = self.add_node(start, cluster);
             let first = *cluster.get_or_insert(new);
-            let left = self.nodes[node].carry_over.borrow().clone();
-            *self.nodes[first].carry_over.borrow_mut() = left;
+            let left = self.nodes[node].saved_range.borrow().clone();
+            *self.nodes[first].saved_range.borrow_mut() = left;
             self.nodes[new].database = self.nodes[node].database;
             self.nodes[new].wants_all = self.nodes[node].wants_all;
             let store = self.store_of(node, Store::clone);
@@ -184,9 +186,9 @@ impl World {
             in_use.extend(live.slots.iter().zip(TAGS).map(|(slot, tag)| slot.in_use(node.database, tag)));
         }
         let this = &mut self.nodes[node];
-        let file = File { env: None, text: this.carry_over.clone() };
-        carry_over_file::save(&file, in_use, |_| true).unwrap();
-        this.former_carry_over.clone_from(&this.carry_over.borrow());
+        let file = File { env: None, text: this.saved_range.clone() };
+        saved_range_file::save(&file, in_use, |_| true).unwrap();
+        this.former_saved_range.clone_from(&this.saved_range.borrow());
         self.crash(node)
     }
 
@@ -248,7 +250,7 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
     let (slot, since) = (&live.slots[tag], env.now());
     let mut ticket = None;
     loop {
-        if let Ok(taken) = slot.segment.take(slot.segment.incarnation(), want, &env.clock()) {
+        if let Ok(taken) = slot.segment.take(slot.segment.slot_generation(), want, &env.clock()) {
             let version = slot.version.load(Relaxed);
             env.with(|world| {
                 if taken.prefetch {
@@ -282,11 +284,11 @@ fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
     let link = RegistryClient::new(Net { env, live });
     let (text, database) = env.with(|world| {
         let node = &world.nodes[node];
-        (node.carry_over.clone(), node.database)
+        (node.saved_range.clone(), node.database)
     });
-    let (carry_over, error) = CarryOvers::of_database(File { env: Some(env), text }, database);
+    let (saved_range, error) = SavedRanges::of_database(File { env: Some(env), text }, database);
     assert!(error.is_none(), "{}", error.unwrap());
-    RefillWorker::new(&host, link, carry_over).run();
+    RefillWorker::new(&host, link, saved_range).run();
 }
 
 struct Host<'e> {
@@ -319,11 +321,11 @@ impl SharedMemory for Host<'_> {
         done
     }
 
-    fn floor(&self, _: u32, _: &directory::Tag) -> Option<Floor> {
+    fn high_water_mark(&self, _: u32, _: &directory::Tag) -> Option<HighWaterMark> {
         None
     }
 
-    fn clear_floor(&self, _: u32, _: &directory::Tag, _: Option<Reached>) {}
+    fn clear_high_water_mark(&self, _: u32, _: &directory::Tag, _: Option<Reached>) {}
 }
 
 impl<'e> RefillHost for Host<'e> {
@@ -342,17 +344,18 @@ impl<'e> RefillHost for Host<'e> {
         }
     }
 
-    fn jobs(&self) -> Vec<Job<'_, Slot>> {
+    fn tasks(&self) -> Vec<RefillTask<'_, Slot>> {
         self.env.turn();
         let slots = self.live.slots.iter().zip(TAGS);
-        let job =
-            |(slot, tag): (_, &str)| Job::new(slot, directory::Tag::new(tag.as_bytes()).unwrap(), SOURCE);
-        slots.filter_map(job).collect()
+        let task = |(slot, tag): (_, &str)| {
+            RefillTask::new(slot, directory::Tag::new(tag.as_bytes()).unwrap(), SOURCE)
+        };
+        slots.filter_map(task).collect()
     }
 
     fn has_registry_to_probe(&self) -> bool {
         let now = Duration::from_millis(self.env.now());
-        self.live.notes.borrow().values().any(|(health, _)| failover::is_to_be_probed(*health, now))
+        self.live.status.borrow().values().any(|(health, _)| failover::is_to_be_probed(*health, now))
     }
 
     fn leave_table(&self, _: u32) {}
@@ -369,7 +372,7 @@ impl<'e> RefillHost for Host<'e> {
         false
     }
 
-    fn note_served(&self) {
+    fn record_served(&self) {
         self.wake_sessions();
     }
 
@@ -391,7 +394,7 @@ impl<'e> RefillHost for Host<'e> {
 
     fn say_once(&self, warning: String) {
         let node = self.node;
-        self.env.with(|world| world.note(|| format!("node {node}: {warning}")));
+        self.env.with(|world| world.record(|| format!("node {node}: {warning}")));
     }
 
     fn shown(&self, tag: &directory::Tag) -> String {
@@ -433,7 +436,7 @@ impl TagSlot for Slot {
     fn set_format(&self, _: &str) {}
 }
 
-/// The carry-over file of a node, as a process has it; or as it is when there is none any more.
+/// The saved-range file of a node, as a process has it; or as it is when there is none any more.
 struct File<'e> {
     env: Option<&'e Env<'e>>,
     text: Rc<RefCell<Option<Vec<u8>>>>,
@@ -447,7 +450,7 @@ impl File<'_> {
     }
 }
 
-impl CarryOverFile for File<'_> {
+impl SavedRangeFile for File<'_> {
     type Error = serde_json::Error;
 
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error> {

@@ -54,7 +54,7 @@ impl World {
 
     /// Raises a registry above the highest ids in use, and gives its rows their terms back.
     pub fn repair(&mut self, registry: usize) {
-        self.note(|| format!("registry {registry} is repaired"));
+        self.record(|| format!("registry {registry} is repaired"));
         let share = self.share(registry).filter(|_| self.shared);
         for tag in 0..TAGS.len() {
             let in_use = (0..self.nodes.len()).map(|node| self.highest(node, tag)).max().unwrap_or(0);
@@ -76,7 +76,7 @@ impl World {
 
     /// Makes the rows of all registries shares of one another. A node that comes to several raises them.
     fn make_shares(&mut self) {
-        self.note(|| "rows become shares".into());
+        self.record(|| "rows become shares".into());
         self.shared = true;
         for registry in 0..self.registries.len() {
             let share = self.share(registry).expect("there are several");
@@ -104,14 +104,14 @@ impl World {
                 return;
             }
         }
-        let sites = self.store_of(node, |store| store.sites.clone());
-        let strangers: Vec<Stranger> = sites
+        let endpoints = self.store_of(node, |store| store.endpoints.clone());
+        let strangers: Vec<Stranger> = endpoints
             .iter()
-            .map(|site| (&self.registries[registry_of(&site.server)], site))
+            .map(|endpoint| (&self.registries[registry_of(&endpoint.server)], endpoint))
             .filter(|(registry, _)| registry.trouble.is_none())
-            .filter_map(|(registry, site)| self.servers[registry.primary].who.check(&site.seen).err())
+            .filter_map(|(registry, endpoint)| self.servers[registry.primary].who.check(&endpoint.seen).err())
             .collect();
-        let used = sites.iter().map(|site| registry_of(&site.server));
+        let used = endpoints.iter().map(|endpoint| registry_of(&endpoint.server));
         let right = used.eq(wanted.iter().copied()) && strangers.is_empty();
         // No node is introduced to one restored from a dump before it is raised.
         let known = wanted.iter().all(|registry| !self.registries[*registry].is(Trouble::Dump));

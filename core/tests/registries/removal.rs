@@ -40,10 +40,10 @@ without! {
 without! {
     // What it has of its own is noted as received: so it is refused, rather than given that again.
     a_node_whose_ids_were_not_handed_over_gets_none: HandOverRaises leaves_silent;
-    a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverNoted issues_twice;
+    a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverRecorded issues_twice;
     a_node_that_goes_on_while_it_hands_over_repeats_ids: HandOverLocks issues_twice;
     a_node_that_attaches_gives_ids_that_the_column_has: AttachDiscards issues_twice;
-    a_node_that_attaches_while_it_leaves_gives_ids_that_the_column_has: AttachKeepsSites issues_twice;
+    a_node_that_attaches_while_it_leaves_gives_ids_that_the_column_has: AttachKeepsEndpoints issues_twice;
     a_node_that_leaves_repeats_what_it_received: LeaveRaises issues_twice;
     shares_that_were_not_raised_repeat_ids: SharesRaised issues_twice;
 }
@@ -51,7 +51,7 @@ without! {
 /// What is set back to when a node stopped, beside the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SetBack {
-    /// Its carry-over file, as by a backup that has it,
+    /// Its saved-range file, as by a backup that has it,
     File,
     /// or its tables, and not the file.
     Tables,
@@ -89,7 +89,7 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
         world.crash(0);
         let this = &world.nodes[0];
         match what {
-            SetBack::File => this.carry_over.borrow_mut().clone_from(&this.former_carry_over),
+            SetBack::File => this.saved_range.borrow_mut().clone_from(&this.former_saved_range),
             SetBack::Tables => *world.servers[this.server].db.store.borrow_mut() = before,
         }
         // What it has asked is over when the registry is set back.
@@ -106,9 +106,9 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
 #[test]
 fn what_was_taken_up_is_not_left_over_any_more() {
     for (alone, what, guard) in [
-        (false, SetBack::File, Guard::CarryOverIsLast),
-        (false, SetBack::Tables, Guard::NotedFirst),
-        (true, SetBack::Tables, Guard::NotedFirst),
+        (false, SetBack::File, Guard::SavedRangeIsLast),
+        (false, SetBack::Tables, Guard::RecordedFirst),
+        (true, SetBack::Tables, Guard::RecordedFirst),
     ] {
         let case = format!("alone: {alone}, {what:?}, {guard:?}");
         assert_eq!(taken_up_twice(alone, what, Guards::default()), 0, "{case}");

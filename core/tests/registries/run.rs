@@ -74,7 +74,7 @@ fn heal(shared: &Shared, one: Option<usize>) {
     {
         let mut world = shared.borrow_mut();
         world.calm = true;
-        world.note(|| format!("calm, with {}", one.map_or("all".into(), |one| format!("registry {one}"))));
+        world.record(|| format!("calm, with {}", one.map_or("all".into(), |one| format!("registry {one}"))));
         for registry in 0..world.registries.len() {
             let server = world.registries[registry].primary;
             world.kill(server);

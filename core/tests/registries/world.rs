@@ -186,7 +186,7 @@ impl World {
         self.sequence
     }
 
-    pub fn note(&mut self, what: impl FnOnce() -> String) {
+    pub fn record(&mut self, what: impl FnOnce() -> String) {
         let now = self.now;
         if let Some(trace) = &mut self.trace {
             trace.push(format!("{}.{:03} {}", now / SECOND, now % SECOND, what()));
@@ -284,7 +284,7 @@ impl World {
     /// The registries that a node uses.
     pub fn used_by(&self, node: &Node) -> Vec<usize> {
         let store = self.servers[node.server].db.store.borrow();
-        store.sites.iter().map(|site| registry_of(&site.server)).collect()
+        store.endpoints.iter().map(|endpoint| registry_of(&endpoint.server)).collect()
     }
 }
 

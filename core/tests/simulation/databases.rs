@@ -9,7 +9,7 @@ use snowflake_ids_core::registry::lease_launch::{
     self, DatabaseUse, Databases, End, KnownRegistry, Launch, LaunchAction, LeaseTask, RegistryChanges,
     Renewal,
 };
-use snowflake_ids_core::sequence::request::Answer;
+use snowflake_ids_core::sequence::tickets::Answer;
 use snowflake_ids_core::server::issuer::Issuer;
 use snowflake_ids_core::server::state::Chosen;
 use std::cell::{Cell, RefCell};
@@ -69,21 +69,22 @@ impl Leases {
         let pending = requests.request.pending().is_some();
         let changes = RegistryChanges::take(requests, &host.live.shared.counts);
         match self.launch.next(pending, slot.database.get() == 0, known, changes, host, uptime) {
-            LaunchAction::Start(errand, database) => {
+            LaunchAction::Start(task, database) => {
                 slot.database.set(database);
-                host.sim.note(|| format!("server {}: {errand:?} in {database}", host.server.number));
-                let (server, incarnation) = (host.server.number, host.server.incarnation.get());
-                let start = Event::LeaseWorker { server, incarnation, errand, database };
+                host.sim.record(|| format!("server {}: {task:?} in {database}", host.server.number));
+                let (server, slot_generation) = (host.server.number, host.server.slot_generation.get());
+                let start = Event::LeaseWorker { server, slot_generation, task, database };
                 host.send(host.sim.chance.between(1, 100_000), start);
             }
-            LaunchAction::Note(found) => {
-                let noted = issuer.change(|state, here| lease_launch::note(state, here, requests, found));
-                if host.note(noted).is_some() && found.is_some() {
+            LaunchAction::Record(found) => {
+                let recorded =
+                    issuer.change(|state, here| lease_launch::record(state, here, requests, found));
+                if host.record(recorded).is_some() && found.is_some() {
                     requests.ask_to_renew();
                 }
             }
             LaunchAction::Answer => {
-                let none = host.note(issuer.change(|state, here| state.no_worker(here))).flatten();
+                let none = host.record(issuer.change(|state, here| state.no_worker(here))).flatten();
                 if let Some(ticket) = requests.request.pending() {
                     let answer = if none.is_none() { Answer::Supplied } else { Answer::Exhausted };
                     requests.request.answer(ticket, answer);
@@ -114,8 +115,8 @@ impl Host<'_> {
         let database = self.database(oid);
         let chosen = database.chosen.borrow().clone();
         if let Some(chosen) = chosen {
-            let noted = self.issuer().change(|state, here| state.note_chosen(here, &chosen));
-            if self.note(noted).is_none() {
+            let recorded = self.issuer().change(|state, here| state.record_chosen(here, &chosen));
+            if self.record(recorded).is_none() {
                 return;
             }
         }
@@ -137,7 +138,7 @@ impl Host<'_> {
             let chosen = |first| Chosen { datacenter: 0, first, home, system_identifier };
             state.lease.is_some().then(|| state.first.map(chosen))
         });
-        if let Some(first) = self.note(state).flatten() {
+        if let Some(first) = self.record(state).flatten() {
             chosen.replace(Some(first.into_iter().collect()));
         }
         chosen.borrow().is_some()
@@ -145,13 +146,13 @@ impl Host<'_> {
 }
 
 /// Does what a lease worker is started for, and leaves.
-pub fn run(host: &Host<'_>, errand: LeaseTask, database: u32, serve: impl FnOnce()) {
+pub fn run(host: &Host<'_>, task: LeaseTask, database: u32, serve: impl FnOnce()) {
     let slot = &host.live.slot;
     // Now and then it does not get into the database.
     if !host.sim.happens_once_in(10) {
         slot.reached.set(Some(End { arrived: true, found: None }));
         host.call();
-        match errand {
+        match task {
             LeaseTask::Look => host.look(database),
             LeaseTask::Serve => serve(),
         }

@@ -1,7 +1,7 @@
 //! What survives the end of the server, and what of it survives the end of the machine.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::server::state::{Birth, State, StateError};
+use snowflake_ids_core::server::state::{FileIdentity, State, StateError};
 use std::rc::Rc;
 
 /// A file with a state.
@@ -24,15 +24,20 @@ impl File {
         self.state().map_or_else(
             |_| Vec::new(),
             |state| {
-                let others = state.others.layouts.iter().flat_map(|other| &other.of.marks);
-                let marked = state.own.marks.iter().chain(others).map(|mark| mark.node.worker);
+                let others = state.others.layouts.iter().flat_map(|other| &other.of.high_water_marks);
+                let marked = state
+                    .own
+                    .high_water_marks
+                    .iter()
+                    .chain(others)
+                    .map(|high_water_mark| high_water_mark.node.worker);
                 marked.chain(state.lease.iter().map(|lease| lease.worker)).collect()
             },
         )
     }
 
-    pub fn birth(&self) -> Birth {
-        Birth { inode: self.inode, at: None }
+    pub fn file_identity(&self) -> FileIdentity {
+        FileIdentity { inode: self.inode, at: None }
     }
 }
 
@@ -44,7 +49,7 @@ pub struct Disk {
     pub new: Option<Rc<File>>,
     /// Which file has the name after the end of the machine.
     pub named: Option<File>,
-    pub witness: bool,
+    pub marker_file: bool,
     /// The wall clock at the last checkpoint.
     pub checkpoint: Option<UnixMicros>,
 }

@@ -10,7 +10,7 @@ pub const BEGIN: i64 = 1_770_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One registry for all.
-    Shared,
+    IssuerMemory,
     /// The same, with hardly more worker ids than servers.
     Tight,
     /// Each server chooses its own.
@@ -26,14 +26,14 @@ pub enum Event {
     /// A process goes on, if it still waits for this turn.
     Run {
         server: usize,
-        incarnation: u64,
+        slot_generation: u64,
         process: usize,
         turn: u64,
     },
     /// A request reaches the registry that servers share,
     Request {
         server: usize,
-        incarnation: u64,
+        slot_generation: u64,
         number: u64,
         text: String,
     },
@@ -44,15 +44,15 @@ pub enum Event {
     /// and its answer reaches the server.
     Answer {
         server: usize,
-        incarnation: u64,
+        slot_generation: u64,
         number: u64,
         answer: String,
     },
     /// The lease worker is started in a database.
     LeaseWorker {
         server: usize,
-        incarnation: u64,
-        errand: LeaseTask,
+        slot_generation: u64,
+        task: LeaseTask,
         database: u32,
     },
     Start {
@@ -61,12 +61,12 @@ pub enum Event {
     /// The server is to stop,
     Stop {
         server: usize,
-        incarnation: u64,
+        slot_generation: u64,
     },
     /// and its launcher has ended.
     Stopped {
         server: usize,
-        incarnation: u64,
+        slot_generation: u64,
     },
     /// An operator has a server use the registry that was made anew.
     Introduce {

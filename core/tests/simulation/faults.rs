@@ -115,7 +115,7 @@ impl World {
         };
         if !self.servers[server].retired.get() && self.cause(fault, server) {
             self.faults.count(fault);
-            self.note(|| format!("{fault:?} at server {server}"));
+            self.record(|| format!("{fault:?} at server {server}"));
         }
     }
 
@@ -213,7 +213,7 @@ impl World {
     fn put_back(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
         let count = this.backups.borrow().len();
-        if !matches!(self.scope, Scope::Numbers | Scope::Shared) || count == 0 {
+        if !matches!(self.scope, Scope::Numbers | Scope::IssuerMemory) || count == 0 {
             return false;
         }
         let file = this.backups.borrow()[self.chance.below(count)].disk.file.clone();
@@ -329,9 +329,11 @@ impl World {
         let state = this.disk.borrow().file.as_ref().and_then(|file| file.state().ok());
         let lease = state.and_then(|state| state.lease).filter(|lease| lease.expiry.0 > self.now());
         let is_first = this.introduced.get() == self.shared.generation.get();
-        let Some(lease) = lease.filter(|_| is_first && self.scope == Scope::Shared) else { return false };
+        let Some(lease) = lease.filter(|_| is_first && self.scope == Scope::IssuerMemory) else {
+            return false;
+        };
         self.shared.make_anew();
-        self.shared.note_former(&lease, UnixMicros(self.now() + FORMER));
+        self.shared.record_former(&lease, UnixMicros(self.now() + FORMER));
         for server in 0..self.servers.len() {
             let delay = self.chance.between(0, 2 * EXPIRY);
             self.after(delay, Event::Introduce { server });
@@ -367,7 +369,7 @@ impl World {
         let Some(lease) = state.and_then(|state| state.lease).filter(|_| this.is_running()) else {
             return false;
         };
-        if !matches!(self.scope, Scope::Shared | Scope::Tight) {
+        if !matches!(self.scope, Scope::IssuerMemory | Scope::Tight) {
             return false;
         }
         self.shared.forbid(lease.worker);

@@ -8,10 +8,10 @@ use super::server::{Live, MAX_JUMP, MAX_SKEW, RESERVE, SECOND, Server, time};
 use super::sim::Sim;
 use snowflake_ids_core::generator::session::{Caller, SessionError};
 use snowflake_ids_core::registry::wire::LeaseError;
-use snowflake_ids_core::sequence::request::Answer;
-use snowflake_ids_core::server::anchor::Reading;
+use snowflake_ids_core::sequence::tickets::Answer;
+use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{self, Cluster, Issuer, IssuerError, Issuing, Settings};
-use snowflake_ids_core::server::state::{Birth, DataDirectory};
+use snowflake_ids_core::server::state::{DataDirectory, FileIdentity};
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::cell::Cell;
 use std::io;
@@ -71,7 +71,7 @@ impl<'a> Host<'a> {
     }
 
     /// Notes what an operator has to decide about; None: what there was is over.
-    pub fn note<T>(&self, done: Result<T, IssuerError>) -> Option<T> {
+    pub fn record<T>(&self, done: Result<T, IssuerError>) -> Option<T> {
         match done {
             Ok(done) => {
                 self.live.trouble.replace(None);
@@ -79,7 +79,7 @@ impl<'a> Host<'a> {
             }
             Err(error) => {
                 if let IssuerError::Untrusted(error) = error {
-                    self.sim.note_damage(&error);
+                    self.sim.record_damage(&error);
                     self.live.trouble.replace(Some(error));
                 }
                 None
@@ -88,9 +88,9 @@ impl<'a> Host<'a> {
     }
 
     /// The same of a session's call.
-    pub fn note_call(&self, error: SessionError) {
+    pub fn record_call(&self, error: SessionError) {
         if let SessionError::Issuer(error) = error {
-            self.note::<()>(Err(error));
+            self.record::<()>(Err(error));
         }
     }
 }
@@ -118,23 +118,29 @@ impl Clock for &Host<'_> {
 impl issuer::StateStore for &Host<'_> {
     type NewFile = Rc<File>;
 
-    fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>> {
+    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>> {
         self.call();
-        Ok(self.server.disk.borrow().file.as_ref().map(|file| (file.text.clone().into_bytes(), file.birth())))
+        Ok(self
+            .server
+            .disk
+            .borrow()
+            .file
+            .as_ref()
+            .map(|file| (file.text.clone().into_bytes(), file.file_identity())))
     }
 
     fn is_witnessed(&self) -> io::Result<bool> {
         self.call();
-        Ok(self.server.disk.borrow().witness)
+        Ok(self.server.disk.borrow().marker_file)
     }
 
-    fn create(&self) -> io::Result<(Rc<File>, Birth)> {
+    fn create(&self) -> io::Result<(Rc<File>, FileIdentity)> {
         self.call();
         let inode = self.server.files.get() + 1;
         self.server.files.set(inode);
         let file = File { text: String::new(), inode, synced: false };
-        let birth = file.birth();
-        Ok((self.set_new(file), birth))
+        let file_identity = file.file_identity();
+        Ok((self.set_new(file), file_identity))
     }
 
     fn fill(&self, file: &mut Rc<File>, text: &str) -> io::Result<()> {
@@ -164,9 +170,9 @@ impl issuer::StateStore for &Host<'_> {
         Ok(())
     }
 
-    fn witness(&self) -> io::Result<()> {
+    fn marker_file(&self) -> io::Result<()> {
         self.call();
-        self.server.disk.borrow_mut().witness = true;
+        self.server.disk.borrow_mut().marker_file = true;
         Ok(())
     }
 
@@ -239,7 +245,7 @@ impl Caller for &Host<'_> {
     fn lease(&self, other: bool) -> Result<(), LeaseError> {
         let requests = &self.live.requests;
         if other {
-            requests.want_another(self.live.shared.era());
+            requests.want_another(self.live.shared.generation());
         }
         let ticket = requests.request.ask();
         while self.sim.now() < self.until.get() {

@@ -13,14 +13,14 @@ use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlErr
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::lease_launch::{DatabaseUse, Lapse, LeaseTask, Renewal};
 use snowflake_ids_core::registry::lease_worker::{
-    LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryPlace, Round,
+    LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryLocation, Round,
 };
-use snowflake_ids_core::registry::link::{Registry as Asked, Site};
+use snowflake_ids_core::registry::link::{Endpoint, Registry as Asked};
 use snowflake_ids_core::registry::wire::{
     self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
 };
 use snowflake_ids_core::registry::worker_ids::bounded;
-use snowflake_ids_core::sequence::request;
+use snowflake_ids_core::sequence::tickets;
 use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -33,8 +33,8 @@ const IDLE: u32 = 10;
 /// How long an answer is waited for.
 const LIMIT: i64 = 5 * SECOND;
 
-pub fn lease_worker(host: &Host<'_>, errand: LeaseTask, database: u32) {
-    databases::run(host, errand, database, || look_after(host, database));
+pub fn lease_worker(host: &Host<'_>, task: LeaseTask, database: u32) {
+    databases::run(host, task, database, || look_after(host, database));
 }
 
 /// Looks after the lease whenever a session asks, or it is to be renewed, until there is nothing to do.
@@ -112,41 +112,41 @@ impl LeaseHost for LeaseServer<'_> {
         self.host.live.slot.database.get()
     }
 
-    fn find(&mut self) -> Result<RegistryPlace, RegistryError> {
+    fn find(&mut self) -> Result<RegistryLocation, RegistryError> {
         self.host.call();
         Ok(if self.database.registry.borrow().is_some() {
-            RegistryPlace::Here
+            RegistryLocation::Here
         } else if self.database.draws.get() {
             let seen = name(self.host.server.introduced.get());
-            RegistryPlace::On(Site { position: 0, server: "shared".into(), seen })
+            RegistryLocation::On(Endpoint { position: 0, server: "shared".into(), seen })
         } else {
-            RegistryPlace::Nowhere
+            RegistryLocation::Nowhere
         })
     }
 
-    fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Asked + 'a> {
-        match site {
-            Some(site) => Box::new(Shared { server: self, site }),
+    fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Asked + 'a> {
+        match endpoint {
+            Some(endpoint) => Box::new(IssuerMemory { server: self, endpoint }),
             None => Box::new(Own { server: self, now }),
         }
     }
 
-    fn health(&self, _: &Site) -> Health {
+    fn health(&self, _: &Endpoint) -> Health {
         let failed = self.failed.get();
         Health { failures: failed.is_some().into(), failed_at: failed.unwrap_or_default() }
     }
 
-    fn note_seen(&mut self, _: &Name) -> Result<(), RegistryError> {
+    fn record_seen(&mut self, _: &Name) -> Result<(), RegistryError> {
         Ok(())
     }
 
-    fn note(&mut self, event: LeaseEvent<'_>) {
-        self.host.sim.note(|| format!("server {}: {event:?}", self.host.server.number));
+    fn record(&mut self, event: LeaseEvent<'_>) {
+        self.host.sim.record(|| format!("server {}: {event:?}", self.host.server.number));
     }
 
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>) {
-        self.host.sim.note(|| format!("server {}: lease {:?}", self.host.server.number, outcome));
-        let answer = if outcome.is_ok() { request::Answer::Supplied } else { request::Answer::Exhausted };
+        self.host.sim.record(|| format!("server {}: lease {:?}", self.host.server.number, outcome));
+        let answer = if outcome.is_ok() { tickets::Answer::Supplied } else { tickets::Answer::Exhausted };
         self.host.live.requests.request.answer(ticket, answer);
     }
 }
@@ -171,17 +171,17 @@ impl Asked for Own<'_> {
 }
 
 /// The registry that servers share.
-struct Shared<'a> {
+struct IssuerMemory<'a> {
     server: &'a LeaseServer<'a>,
-    site: &'a Site,
+    endpoint: &'a Endpoint,
 }
 
-impl Asked for Shared<'_> {
+impl Asked for IssuerMemory<'_> {
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let LeaseServer { host, failed, .. } = self.server;
         let (sim, live) = (&host.sim, &host.live);
         let timeout = Duration::from_secs(1);
-        let registry = Some(self.site.seen.clone());
+        let registry = Some(self.endpoint.seen.clone());
         let request = Request { version: wire::VERSION, registry, timeout, ask };
         let number = live.sent.get() + 1;
         live.sent.set(number);
@@ -190,9 +190,9 @@ impl Asked for Shared<'_> {
         if !is_lost(sim, host.server.cut_off.get()) {
             // Now and then one that is on its way for longer than its sender waits.
             let delay = sim.chance.between(100, if sim.happens_once_in(40) { 20 * SECOND } else { 50_000 });
-            let (server, incarnation) = (host.server.number, host.server.incarnation.get());
+            let (server, slot_generation) = (host.server.number, host.server.slot_generation.get());
             let text = request.to_text().unwrap();
-            host.send(delay, Event::Request { server, incarnation, number, text });
+            host.send(delay, Event::Request { server, slot_generation, number, text });
         }
         host.rest(LIMIT);
         let answer = live.answer.take();
@@ -204,7 +204,7 @@ impl Asked for Shared<'_> {
 /// A request as it came from a server: which one, and what it is to be answered under.
 pub struct Sent {
     pub server: usize,
-    pub incarnation: u64,
+    pub slot_generation: u64,
     pub number: u64,
     pub text: String,
     pub cut_off: i64,
@@ -230,8 +230,8 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
         return;
     }
     let answer = Response { registry: registry.name(), clock: now, said }.to_text().unwrap();
-    let Sent { server, incarnation, number, .. } = *sent;
-    sim.send(sim.chance.between(100, 50_000), Event::Answer { server, incarnation, number, answer });
+    let Sent { server, slot_generation, number, .. } = *sent;
+    sim.send(sim.chance.between(100, 50_000), Event::Answer { server, slot_generation, number, answer });
 }
 
 fn is_lost(sim: &Sim, cut_off: i64) -> bool {

@@ -25,7 +25,7 @@ pub fn join(host: &Host<'_>) {
 pub fn leave(host: &Host<'_>) {
     let Some(is_committed) = begin(host) else { return };
     let identity = name(host.server.introduced.get()).identity;
-    host.note(host.issuer().change(|state, _| state.leave_registry(&identity)));
+    host.record(host.issuer().change(|state, _| state.leave_registry(&identity)));
     host.rest(host.sim.chance.between(1, SECOND));
     if is_committed {
         host.database(DATABASE).draws.set(false);
@@ -41,11 +41,11 @@ pub fn leave(host: &Host<'_>) {
 /// Notes that a transaction changes the use of registries; whether it will be committed. None: it failed.
 fn begin(host: &Host<'_>) -> Option<bool> {
     host.live.requests.changing.fetch_add(1, AcqRel);
-    let noted = host.note(host.issuer().change(|state, _| state.moving_to = Some(DATABASE)));
-    if noted.is_none() {
+    let recorded = host.record(host.issuer().change(|state, _| state.moving_to = Some(DATABASE)));
+    if recorded.is_none() {
         forget(host);
     }
-    noted?;
+    recorded?;
     host.rest(host.sim.chance.between(1, 2 * SECOND));
     Some(!host.sim.chance.once_in(4))
 }
@@ -55,7 +55,7 @@ fn end(host: &Host<'_>, identity: Option<&str>) {
     let requests = &host.live.requests;
     host.call();
     requests.changed.store(DATABASE, Release);
-    let left = host.note(host.issuer().change(|state, _| state.draw_from(DATABASE, identity)));
+    let left = host.record(host.issuer().change(|state, _| state.draw_from(DATABASE, identity)));
     if left == Some(true) {
         requests.ask_to_renew();
     }

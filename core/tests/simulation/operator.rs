@@ -37,7 +37,7 @@ impl World {
                 || other.system_identifier.get() != system_identifier
         };
         if self.servers.iter().all(gone) && self.is_near_its_clock(server) {
-            self.operate_on(server, |host| _ = host.note(host.issuer().adopt()));
+            self.operate_on(server, |host| _ = host.record(host.issuer().adopt()));
         } else {
             self.renumber(server);
         }
@@ -60,7 +60,7 @@ impl World {
         let untold = this.is_fixed() || this.is_alone();
         let above = (untold && highest >= default).then(|| layout.instant_of(highest));
         this.of_original.take();
-        self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
+        self.operate_on(server, move |host| _ = host.record(host.issuer().reset(above)));
     }
 
     /// A new file, by the word of an operator that no id of a later time was kept; or one that is so much later that it
@@ -83,7 +83,7 @@ impl World {
         }
         let above = Some(layout.instant_of(above));
         this.of_original.take();
-        self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
+        self.operate_on(server, move |host| _ = host.record(host.issuer().reset(above)));
     }
 
     /// The clocks are right: what is not in service by itself is helped as the docs say.
@@ -92,7 +92,7 @@ impl World {
         let Some(live) = this.live() else { return };
         let opened = live.issuing.try_borrow().is_ok_and(|issuing| issuing.opened);
         if this.is_ahead(now) {
-            self.operate_on(server, |host| _ = host.note(host.issuer().accept_clock().map(drop)));
+            self.operate_on(server, |host| _ = host.record(host.issuer().accept_clock().map(drop)));
         } else if opened && this.last.get().is_none_or(|(at, _)| now - at > 30 * SECOND) {
             self.unstick(server);
         }

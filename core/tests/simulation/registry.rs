@@ -65,7 +65,7 @@ impl Registry {
     }
 
     /// A holder of a lease of the former one has shown it.
-    pub fn note_former(&self, lease: &Lease, until: UnixMicros) {
+    pub fn record_former(&self, lease: &Lease, until: UnixMicros) {
         let Lease { worker, token, expiry, datacenter, .. } = *lease;
         let row = LeaseRow { worker, token: Some(token), expiry, leased: expiry };
         let (host, directory, layout) = (String::new(), String::new(), String::new());
@@ -104,7 +104,7 @@ impl Registry {
         let mut rows =
             Transaction { registry: self, stop, number, generation, written: BTreeMap::new(), timeline };
         let said = match ask {
-            RequestBody::Lease(wish) => ResponseBody::Leased(worker_ids::lease(&mut rows, wish, now)?),
+            RequestBody::Lease(request) => ResponseBody::Leased(worker_ids::lease(&mut rows, request, now)?),
             RequestBody::Renew { worker, token, entry } => {
                 ResponseBody::Renewed(worker_ids::renew(&mut rows, *worker, *token, entry, now)?)
             }
@@ -251,13 +251,13 @@ impl WorkerRows for Transaction<'_> {
         Ok(())
     }
 
-    fn wary_until(&mut self) -> Result<Option<UnixMicros>, Locked> {
+    fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, Locked> {
         (self.stop)();
         let rows = self.registry.rows.borrow();
         Ok(rows.values().filter_map(|stored| stored.former_until).max())
     }
 
-    fn note_wary(&mut self, _: u32, worker: u32, until: UnixMicros) -> Result<(), Locked> {
+    fn record_former_leases(&mut self, _: u32, worker: u32, until: UnixMicros) -> Result<(), Locked> {
         if self.read(worker).is_some() {
             self.hold(worker)?;
             if let Some(stored) = self.read(worker) {

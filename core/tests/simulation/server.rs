@@ -5,8 +5,8 @@ use super::disk::{Disk, File};
 use super::faults::Backup;
 use snowflake_ids_core::registry::lease::Policy;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;
-use snowflake_ids_core::server::anchor::Reading;
-use snowflake_ids_core::server::issuer::{Issuing, Occupancy, Place, Shared};
+use snowflake_ids_core::server::clock_reference::Reading;
+use snowflake_ids_core::server::issuer::{GeneratorSlot, IssuerMemory, Issuing, Occupancy};
 use snowflake_ids_core::server::state::{Chosen, Identity, StateError};
 use snowflake_ids_core::{ClockRollback, Layout, Node, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -60,7 +60,7 @@ impl Clocks {
 
 /// What the processes of a running server share: what lies in shared memory.
 pub struct Live {
-    pub shared: Shared,
+    pub shared: IssuerMemory,
     /// What the state lock guards, and the lock.
     pub issuing: RefCell<Issuing>,
     /// Until when each session does nothing.
@@ -99,7 +99,7 @@ pub struct Server {
     pub files: Cell<u64>,
     pub clocks: Clocks,
     pub live: RefCell<Option<Rc<Live>>>,
-    pub incarnation: Cell<u64>,
+    pub slot_generation: Cell<u64>,
     pub paused: Cell<i64>,
     pub cut_off: Cell<i64>,
     /// Gone for good.
@@ -151,15 +151,14 @@ impl Server {
     }
 
     /// Lays out shared memory.
-    pub fn start(&self, sessions: usize, places: usize, now: i64) {
-        self.incarnation.set(self.incarnation.get() + 1);
+    pub fn start(&self, sessions: usize, slots: usize, now: i64) {
+        self.slot_generation.set(self.slot_generation.get() + 1);
         let (wall, since_boot) = (self.clocks.wall(now), self.clocks.since_boot(now));
         let checkpoint = self.disk.borrow().checkpoint;
         *self.live.borrow_mut() = Some(Rc::new(Live {
-            shared: Shared::new(self.layout, self.identity.get(), wall, since_boot, checkpoint)
-                .with_places((0..places).map(|_| Place::default()).collect::<Vec<_>>().leak()),
-            issuing: Issuing::new((0..places).map(|_| Occupancy::default()).collect::<Vec<_>>().leak())
-                .into(),
+            shared: IssuerMemory::new(self.layout, self.identity.get(), wall, since_boot, checkpoint)
+                .with_slots((0..slots).map(|_| GeneratorSlot::default()).collect::<Vec<_>>().leak()),
+            issuing: Issuing::new((0..slots).map(|_| Occupancy::default()).collect::<Vec<_>>().leak()).into(),
             paused: (0..sessions).map(|_| Cell::new(0)).collect(),
             requests: LeaseRequests::default(),
             slot: LeaseSlot::default(),
@@ -182,7 +181,8 @@ impl Server {
             let own = match self.identity.get() {
                 Identity::Fixed { datacenter, worker } => {
                     let same = |node: Node| node.is_of(datacenter, worker);
-                    let has_issued = state.own.marks.iter().any(|mark| same(mark.node));
+                    let has_issued =
+                        state.own.high_water_marks.iter().any(|high_water_mark| same(high_water_mark.node));
                     has_issued && state.node.is_some_and(same)
                 }
                 Identity::Leased { .. } => true,
@@ -191,7 +191,7 @@ impl Server {
         })
     }
 
-    /// The time to go by: the wall clock's, or the anchor's where that jumped ahead.
+    /// The time to go by: the wall clock's, or the clock reference's where that jumped ahead.
     pub fn believed(&self, now: i64) -> UnixMicros {
         let wall = self.clocks.wall(now);
         self.live()

@@ -5,8 +5,8 @@ use super::event::{Event, Scope};
 use super::host::Host;
 use super::server::SECOND;
 use snowflake_ids_core::generator::session::{Session, take, wait_and_take};
-use snowflake_ids_core::server::issuer::Seat;
-use snowflake_ids_core::{Issued, Position, Taken};
+use snowflake_ids_core::server::issuer::SlotRef;
+use snowflake_ids_core::{Issued, Position, TakenPositions};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let count = NonZeroU32::new(u32::try_from(count).unwrap()).unwrap();
     host.begin_call();
     if chance.once_in(4)
-        && let Some(Taken { positions: range, node_bits }) =
+        && let Some(TakenPositions { positions: range, node_bits }) =
             session.held(shared, &host, &rules, count.get().into())
     {
         return (range.from.0..range.to.0)
@@ -64,13 +64,13 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let wait = || {
         let issuer = host.issuer();
         wait_and_take(&issuer, &shared.layout, None, |source, rules, clock| take(source, rules, clock, count))
-            .map(|waited| session.keep(waited.taken, waited.era))
+            .map(|waited| session.keep(waited.taken, waited.generation))
     };
     let next = session.pop(shared).or_else(|| refill().ok());
     match next.map_or_else(wait, Ok) {
         Ok(issued) => vec![session.hand_out(&shared.layout, issued)],
         Err(error) => {
-            host.note_call(error);
+            host.record_call(error);
             Vec::new()
         }
     }
@@ -80,7 +80,7 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
 #[derive(Default)]
 struct Named {
     session: Session,
-    seat: Option<Seat>,
+    slot_ref: Option<SlotRef>,
 }
 
 /// One call for ids of another layout than the server's own.
@@ -90,10 +90,10 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
     let want = if chance.once_in(3) { 1 + chance.below(150) } else { 1 };
     let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
     host.begin_call();
-    if let Some(seat) = named.seat {
-        let source = shared.seated(seat, &layout);
+    if let Some(slot_ref) = named.slot_ref {
+        let source = shared.assigned_at(slot_ref, &layout);
         if chance.once_in(4)
-            && let Some(Taken { positions: range, node_bits }) =
+            && let Some(TakenPositions { positions: range, node_bits }) =
                 session.held(&source, &host, &rules, want.get().into())
         {
             return (range.from.0..range.to.0)
@@ -111,11 +111,11 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
         wait_and_take(&issuer, &layout, None, |source, rules, clock| take(source, rules, clock, want));
     match waited {
         Ok(waited) => {
-            named.seat = Some(waited.seat);
-            vec![session.hand_out(&layout, session.keep(waited.taken, waited.era))]
+            named.slot_ref = Some(waited.slot_ref);
+            vec![session.hand_out(&layout, session.keep(waited.taken, waited.generation))]
         }
         Err(error) => {
-            host.note_call(error);
+            host.record_call(error);
             Vec::new()
         }
     }
@@ -124,12 +124,12 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
 /// Keeps the mark ahead while ids flow, and ends the term as the server stops.
 pub fn launcher(host: &Host<'_>) {
     let (sim, live, issuer) = (&host.sim, &host.live, host.issuer());
-    host.note(issuer.begin());
+    host.record(issuer.begin());
     let mut leases = Leases::default();
     let mut checkpoint = sim.now();
     while !live.stopping.get() {
         issuer.watch();
-        let due = host.note(issuer.keep_ahead()).flatten().unwrap_or(Duration::from_secs(1));
+        let due = host.record(issuer.keep_ahead()).flatten().unwrap_or(Duration::from_secs(1));
         if !host.server.is_fixed() {
             leases.round(host, &issuer);
         }
@@ -140,11 +140,11 @@ pub fn launcher(host: &Host<'_>) {
             host.server.disk.borrow_mut().checkpoint = Some(host.server.clocks.wall(checkpoint));
         }
     }
-    host.note(issuer.stop());
+    host.record(issuer.stop());
     let server = host.server.number;
     // Sessions may go on for a moment.
     host.send(
         sim.chance.between(0, SECOND / 2),
-        Event::Stopped { server, incarnation: host.server.incarnation.get() },
+        Event::Stopped { server, slot_generation: host.server.slot_generation.get() },
     );
 }

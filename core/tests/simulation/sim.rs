@@ -21,7 +21,7 @@ pub struct Sim {
     pub layout: Layout,
     /// Those of named generators, and how many places servers have for them.
     pub others: RefCell<Vec<Layout>>,
-    pub max_places: Cell<usize>,
+    pub max_slots: Cell<usize>,
     pub ledger: RefCell<Ledger>,
     pub healed: Cell<bool>,
     pub healed_at: Cell<i64>,
@@ -45,7 +45,7 @@ impl Sim {
             scope,
             layout,
             others: RefCell::default(),
-            max_places: Cell::new(0),
+            max_slots: Cell::new(0),
             ledger: RefCell::default(),
             healed: Cell::new(false),
             healed_at: Cell::new(BEGIN),
@@ -70,7 +70,7 @@ impl Sim {
         !self.is_healed() && self.chance.once_in(of)
     }
 
-    pub fn note(&self, what: impl FnOnce() -> String) {
+    pub fn record(&self, what: impl FnOnce() -> String) {
         if self.told.get() {
             println!("{:>10} {}", seconds(self.now()), what());
         }
@@ -85,7 +85,7 @@ impl Sim {
     }
 
     /// No fault here writes into a file: one that can't be read was not written as it has to be.
-    pub fn note_damage(&self, error: &StateError) {
+    pub fn record_damage(&self, error: &StateError) {
         if matches!(error, StateError::Damaged { .. }) {
             self.damaged.set(self.damaged.get() + 1);
         }
@@ -136,13 +136,13 @@ impl Sim {
         if others == 0 || !self.chance.once_in(3) {
             return 0;
         }
-        if self.max_places.get() >= others {
+        if self.max_slots.get() >= others {
             return 1 + self.chance.below(others);
         }
-        let turn = usize::try_from((self.now() - BEGIN) / TURN).unwrap();
+        let turn = usize::try_from((self.now() - BEGIN) / TIME_SLICE).unwrap();
         1 + turn % others
     }
 }
 
 /// How long one of several layouts is used where they have one place.
-const TURN: i64 = 150 * SECOND;
+const TIME_SLICE: i64 = 150 * SECOND;

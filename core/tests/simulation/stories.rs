@@ -84,7 +84,7 @@ fn worker_of(server: &Server) -> Option<u32> {
 }
 
 /// Whether it has issued ids above what its file tells.
-fn is_beyond_its_mark(server: &Server) -> bool {
+fn is_beyond_its_high_water_mark(server: &Server) -> bool {
     let marked = file(server).and_then(|file| file.state().ok()).map(|state| state.own.highest());
     let next = server.live().map(|live| live.shared.generator.next());
     next.zip(marked).is_some_and(|(next, marked)| next > marked)
@@ -101,13 +101,13 @@ fn needs(guard: Guard, goes_wrong: impl Fn(u64) -> bool) {
 }
 
 #[test]
-fn a_mark_written_after_it_is_used_repeats_ids() {
+fn a_high_water_mark_written_after_it_is_used_repeats_ids() {
     needs(Guard::WriteFirst, |seed| {
         let mut world = paced(seed, Scope::Numbers, LAYOUT, 1, SECOND / 200);
         world.start(0);
         world.await_that("an id", |world| world.ledger.borrow().issued > 0);
         let end = world.now() + 20 * SECOND;
-        while world.now() < end && !is_beyond_its_mark(&world.servers[0]) {
+        while world.now() < end && !is_beyond_its_high_water_mark(&world.servers[0]) {
             world.run_until(world.now() + SECOND / 1_000);
         }
         world.kill(0, true);
@@ -118,7 +118,7 @@ fn a_mark_written_after_it_is_used_repeats_ids() {
 
 #[test]
 fn a_lost_file_taken_for_a_new_server_repeats_ids() {
-    needs(Guard::Witness, |seed| {
+    needs(Guard::MarkerFile, |seed| {
         let mut world = world(seed, Scope::Numbers, LAYOUT, 1);
         world.start(0);
         world.run_for(30);
@@ -145,8 +145,8 @@ fn a_file_put_back_repeats_ids_of_a_number() {
 }
 
 #[test]
-fn marks_of_other_nodes_forgotten_repeat_ids() {
-    needs(Guard::MarksKept, |seed| {
+fn high_water_marks_of_other_nodes_forgotten_repeat_ids() {
+    needs(Guard::HighWaterMarksKept, |seed| {
         let mut world = world(seed, Scope::Numbers, ROLLBACK, 1);
         world.servers[0].rollback.set(ClockRollback::Switch);
         world.start(0);
@@ -162,7 +162,7 @@ fn marks_of_other_nodes_forgotten_repeat_ids() {
 #[test]
 fn a_lease_kept_by_a_promoted_server_has_two_holders() {
     needs(Guard::PromotionForgets, |seed| {
-        let mut world = world(seed, Scope::Shared, LAYOUT, 1);
+        let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 1);
         world.start(0);
         world.run_for(30);
         world.back_up(0);
@@ -213,7 +213,7 @@ fn a_holder_below_the_end_of_the_lease_before_repeats_ids() {
 
 #[test]
 fn a_lease_found_by_its_claim_begins_where_it_was_leased() {
-    needs(Guard::ClaimStart, |seed| succeeds_one_cut_off(seed, true));
+    needs(Guard::PendingTokenStart, |seed| succeeds_one_cut_off(seed, true));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_worker_id_given_back_too_early_has_two_holders() {
 
 #[test]
 fn a_registry_made_anew_that_leases_to_anybody_has_two_holders() {
-    needs(Guard::Wary, |seed| {
+    needs(Guard::FormerLeases, |seed| {
         let mut world = world(seed, Scope::Tight, FOUR_WORKERS, 4);
         for server in 0..3 {
             world.start(server);
@@ -283,7 +283,7 @@ fn servers_that_went_different_ways_give_an_id_twice() {
 /// The standby has no copy of the state, and the table names the worker id that its primary had chosen.
 #[test]
 fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
-    needs(Guard::NotedNamed, |seed| {
+    needs(Guard::RecordedNamed, |seed| {
         // Each of 32 worker ids is as likely as another.
         (0..8).any(|more| {
             let mut world = world(TIMES * more + seed, Scope::Alone, EIGHT_SHARES, 1);
@@ -359,7 +359,7 @@ fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
 
 /// How many worker ids a server takes that ends before it has the answer to its first request.
 fn taken_by_one_that_ends(seed: u64) -> u64 {
-    let mut world = world(seed, Scope::Shared, LAYOUT, 1);
+    let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 1);
     world.start(0);
     world.await_that("a lease", |world| world.shared.leased.get() == 1);
     world.crash(0, false);
@@ -369,18 +369,18 @@ fn taken_by_one_that_ends(seed: u64) -> u64 {
 
 #[test]
 fn a_claim_drawn_anew_costs_a_worker_id() {
-    needs(Guard::KeepClaim, |seed| taken_by_one_that_ends(seed) > 1);
+    needs(Guard::KeepPendingToken, |seed| taken_by_one_that_ends(seed) > 1);
 }
 
 #[test]
 fn a_claim_that_is_not_written_first_costs_a_worker_id() {
-    needs(Guard::ClaimFirst, |seed| taken_by_one_that_ends(seed) > 1);
+    needs(Guard::PendingTokenFirst, |seed| taken_by_one_that_ends(seed) > 1);
 }
 
 #[test]
 fn a_holder_far_ahead_keeps_the_others_out() {
     needs(Guard::PeersBounded, |seed| {
-        let mut world = world(seed, Scope::Shared, LAYOUT, 2);
+        let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 2);
         world.start(0);
         world.run_for(20);
         for _ in 0..3 {
@@ -450,14 +450,14 @@ fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
 #[test]
 fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     needs(Guard::LeaseFits, |seed| {
-        let mut world = world(seed, Scope::Shared, LAYOUT, 3);
+        let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 3);
         for server in 0..3 {
             world.start(server);
             world.await_that("a lease", |world| has_lease(&world.servers[server]));
         }
         (0..2).for_each(|server| world.kill(server, false));
         world.others.replace(vec!["41/0/1/9 epoch=2020-01-01".parse().unwrap()]);
-        world.max_places.set(1);
+        world.max_slots.set(1);
         world.kill(2, false);
         world.run_for(240);
         world.start(2);
@@ -471,7 +471,7 @@ fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
 #[test]
 fn a_thousand_nodes_share_a_registry() {
     const NODES: usize = 1_024;
-    let mut world = paced(1, Scope::Shared, LAYOUT, NODES, SECOND);
+    let mut world = paced(1, Scope::IssuerMemory, LAYOUT, NODES, SECOND);
     for server in 0..NODES {
         world.start(server);
     }

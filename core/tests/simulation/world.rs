@@ -72,7 +72,7 @@ impl World {
         };
         let databases = vec![database(false), database(!alone)];
         let identity = match self.scope {
-            Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
+            Scope::IssuerMemory | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
             Scope::Numbers | Scope::Succession => self.number(),
         };
         let scope = if alone { u32::try_from(number).unwrap() + 1 } else { 0 };
@@ -99,7 +99,7 @@ impl World {
             files: Cell::new(0),
             clocks: self.clocks(),
             live: RefCell::new(None),
-            incarnation: Cell::new(0),
+            slot_generation: Cell::new(0),
             paused: Cell::new(0),
             cut_off: Cell::new(0),
             retired: Cell::new(false),
@@ -160,8 +160,8 @@ impl World {
             this.scope.set(0);
         }
         let sessions = 1 + self.chance.below(3);
-        this.start(sessions, self.max_places.get(), self.now());
-        self.note(|| format!("server {server} starts"));
+        this.start(sessions, self.max_slots.get(), self.now());
+        self.record(|| format!("server {server} starts"));
         self.spawn(server, 0, launcher);
         let pace = if self.storm { self.pace / 8 } else { self.pace };
         for number in 0..sessions {
@@ -169,8 +169,8 @@ impl World {
             self.spawn(server, delay, move |host| session(host, number));
         }
         if self.happens_once_in(8) {
-            let (delay, incarnation) = (self.chance.between(1, self.pace), this.incarnation.get());
-            self.after(delay, Event::Stop { server, incarnation });
+            let (delay, slot_generation) = (self.chance.between(1, self.pace), this.slot_generation.get());
+            self.after(delay, Event::Stop { server, slot_generation });
         }
     }
 
@@ -178,12 +178,12 @@ impl World {
     pub fn spawn(&mut self, server: usize, delay: i64, body: impl FnOnce(&Host<'_>) + 'static) {
         let this = Rc::clone(&self.servers[server]);
         let Some(live) = this.live() else { return };
-        let (sim, incarnation) = (Rc::clone(&self.sim), this.incarnation.get());
+        let (sim, slot_generation) = (Rc::clone(&self.sim), this.slot_generation.get());
         let process = Process::new(move |pause| body(&Host::new(sim, this, live, pause)));
         let processes = &mut self.processes[server];
         processes.push(Some(Slot { process, turn: 0 }));
         let process = processes.len() - 1;
-        self.after(delay.max(1), Event::Run { server, incarnation, process, turn: 0 });
+        self.after(delay.max(1), Event::Run { server, slot_generation, process, turn: 0 });
     }
 
     /// Has an operator do something on a running server that is not at it yet.
@@ -199,10 +199,10 @@ impl World {
 
     /// Ends the wait of a process.
     pub fn wake(&mut self, server: usize, process: usize) {
-        let incarnation = self.servers[server].incarnation.get();
+        let slot_generation = self.servers[server].slot_generation.get();
         if let Some(Some(slot)) = self.processes[server].get(process) {
             let turn = slot.turn;
-            self.after(1, Event::Run { server, incarnation, process, turn });
+            self.after(1, Event::Run { server, slot_generation, process, turn });
         }
     }
 
@@ -211,7 +211,7 @@ impl World {
         self.processes[server].clear();
         let this = &self.servers[server];
         this.live.replace(None);
-        this.incarnation.set(this.incarnation.get() + 1);
+        this.slot_generation.set(this.slot_generation.get() + 1);
         if machine {
             this.disk.borrow_mut().lose_unsynced(self.chance.once_in(2));
             this.clocks.boot.set(self.chance.next());
@@ -221,7 +221,7 @@ impl World {
 
     pub fn crash(&mut self, server: usize, machine: bool) {
         self.kill(server, machine);
-        self.note(|| format!("server {server} ends, machine {machine}"));
+        self.record(|| format!("server {server} ends, machine {machine}"));
         self.start_later(server);
     }
 
@@ -250,10 +250,10 @@ impl World {
     }
 
     /// Whether something of a server can happen now; puts it off while the server is paused.
-    fn is_up(&mut self, server: usize, incarnation: u64, event: &Event) -> bool {
+    fn is_up(&mut self, server: usize, slot_generation: u64, event: &Event) -> bool {
         let this = &self.servers[server];
         let (paused, now) = (this.paused.get(), self.now());
-        let up = this.incarnation.get() == incarnation && this.is_running();
+        let up = this.slot_generation.get() == slot_generation && this.is_running();
         if up && paused > now {
             // Not all at once: the pause may be ended early.
             self.after((paused - now).min(SECOND), event.clone());
@@ -263,18 +263,18 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Run { server, incarnation, process, turn } => {
-                if self.is_up(server, incarnation, &event) {
-                    self.run(server, incarnation, process, turn);
+            Event::Run { server, slot_generation, process, turn } => {
+                if self.is_up(server, slot_generation, &event) {
+                    self.run(server, slot_generation, process, turn);
                 }
             }
-            Event::Request { server, incarnation, number, text } => {
+            Event::Request { server, slot_generation, number, text } => {
                 let cut_off = self.servers[server].cut_off.get();
-                self.receive(Sent { server, incarnation, number, text, cut_off });
+                self.receive(Sent { server, slot_generation, number, text, cut_off });
             }
             Event::Serve { process } => self.go_on_serving(process),
-            Event::Answer { server, incarnation, number, ref answer } => {
-                if self.is_up(server, incarnation, &event)
+            Event::Answer { server, slot_generation, number, ref answer } => {
+                if self.is_up(server, slot_generation, &event)
                     && let Some(live) = self.servers[server].live().filter(|live| live.sent.get() == number)
                 {
                     live.answer.replace(Some(answer.clone()));
@@ -283,33 +283,33 @@ impl World {
                     }
                 }
             }
-            Event::LeaseWorker { server, incarnation, errand, database } => {
-                if self.is_up(server, incarnation, &event)
+            Event::LeaseWorker { server, slot_generation, task, database } => {
+                if self.is_up(server, slot_generation, &event)
                     && let Some(live) = self.servers[server].live()
                 {
                     live.slot.process.set(Some(self.processes[server].len()));
-                    self.spawn(server, 0, move |host| lease_worker(host, errand, database));
+                    self.spawn(server, 0, move |host| lease_worker(host, task, database));
                 }
             }
             Event::Start { server } => self.start(server),
             Event::Introduce { server } => self.introduce(server),
-            Event::Stop { server, incarnation } => {
-                if self.is_up(server, incarnation, &event) {
+            Event::Stop { server, slot_generation } => {
+                if self.is_up(server, slot_generation, &event) {
                     self.stop(server);
                 }
             }
-            Event::Stopped { server, incarnation } => {
-                if self.is_up(server, incarnation, &event) {
+            Event::Stopped { server, slot_generation } => {
+                if self.is_up(server, slot_generation, &event) {
                     self.kill(server, false);
                     let wall = self.servers[server].clocks.wall(self.now());
                     self.servers[server].disk.borrow_mut().checkpoint = Some(wall);
-                    self.note(|| format!("server {server} has stopped"));
+                    self.record(|| format!("server {server} has stopped"));
                     self.start_later(server);
                 }
             }
             Event::ClockRight { server } => {
                 self.servers[server].clocks.offset.set(self.small_offset());
-                self.note(|| format!("server {server}'s clock is set right"));
+                self.record(|| format!("server {server}'s clock is set right"));
             }
             Event::Fault => self.fault(),
             Event::Operator => self.operate(),
@@ -325,7 +325,7 @@ impl World {
     }
 
     /// One turn of a process: up to its next call of something outside of it.
-    fn run(&mut self, server: usize, incarnation: u64, process: usize, turn: u64) {
+    fn run(&mut self, server: usize, slot_generation: u64, process: usize, turn: u64) {
         let Some(Some(slot)) = self.processes[server].get_mut(process) else { return };
         if slot.turn != turn {
             return;
@@ -347,7 +347,7 @@ impl World {
                 self.chance.between(1, if self.happens_once_in(80) { 6 * SECOND } else { 6_000 })
             }
         };
-        self.after(delay, Event::Run { server, incarnation, process, turn });
+        self.after(delay, Event::Run { server, slot_generation, process, turn });
     }
 
     /// Whether a server ends in the middle of something; now and then it is paused there.

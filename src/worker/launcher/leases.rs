@@ -46,7 +46,7 @@ impl Databases for OfServer {
 impl LeaseLauncher {
     /// Begins with a free worker slot, unless a lease worker that a former launcher started sits there.
     pub fn new() -> Self {
-        if let Some(board) = leases().filter(|board| !board.worker_slot.station.is_manned()) {
+        if let Some(board) = leases().filter(|board| !board.worker_slot.worker_latch.is_occupied()) {
             board.worker_slot.free();
         }
         Self::default()
@@ -71,20 +71,20 @@ impl LeaseLauncher {
             &OfServer,
             uptime(),
         ) {
-            LaunchAction::Start(errand, database) => {
-                self.start(board, errand, database);
+            LaunchAction::Start(task, database) => {
+                self.start(board, task, database);
                 Some(BACKOFF.first)
             }
-            LaunchAction::Note(found) => {
-                let noted = note(shared, board, found);
-                Some(if noted { BACKOFF.first } else { BACKOFF.most })
+            LaunchAction::Record(found) => {
+                let recorded = record(shared, board, found);
+                Some(if recorded { BACKOFF.first } else { BACKOFF.most })
             }
             LaunchAction::Answer => {
                 answer(shared, board);
                 None
             }
             LaunchAction::OutOfReach(database) => {
-                lease::note(board, Some(&out_of_reach(board, database)));
+                lease::record(board, Some(&out_of_reach(board, database)));
                 Some(BACKOFF.first)
             }
             LaunchAction::Wait(due) => due,
@@ -92,7 +92,7 @@ impl LeaseLauncher {
         [renewal_due, due].into_iter().flatten().min()
     }
 
-    /// Returns whether a lease worker waits for a place among the server's workers.
+    /// Returns whether a lease worker waits for a slot among the server's workers.
     pub fn is_short(&self) -> bool {
         self.launch.is_short()
     }
@@ -102,7 +102,7 @@ impl LeaseLauncher {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
         let Some((_, arrivals)) = self.lease_worker.take_if(|(worker, _)| ended(worker)) else { return };
-        if !board.worker_slot.station.is_manned() {
+        if !board.worker_slot.worker_latch.is_occupied() {
             board.worker_slot.free();
         }
         let end = End {
@@ -115,18 +115,18 @@ impl LeaseLauncher {
             },
         };
         if let Some(database) = self.launch.ended(end, &OfServer, uptime()) {
-            lease::note(board, Some(&out_of_reach(board, database)));
+            lease::record(board, Some(&out_of_reach(board, database)));
         }
     }
 
-    fn start(&mut self, board: &Board, errand: LeaseTask, database: u32) {
+    fn start(&mut self, board: &Board, task: LeaseTask, database: u32) {
         board.worker_slot.give_out(database);
         let arrivals = board.arrivals.load(Acquire);
-        if let Ok(worker) = worker::start_lease_worker(errand, database) {
+        if let Ok(worker) = worker::start_lease_worker(task, database) {
             self.lease_worker = Some((worker, arrivals));
         } else {
             board.worker_slot.free();
-            lease::note(board, Some(&lease::no_worker()));
+            lease::record(board, Some(&lease::no_worker()));
             self.launch.not_started(uptime());
         }
     }
@@ -179,13 +179,14 @@ fn remind(expiry: UnixMicros, left: Duration) {
 }
 
 /// Notes the database of the registry in the state. Returns whether that could be written.
-fn note(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
-    let noted = issuer::change(shared, |state, here| lease_launch::note(state, here, &board.requests, found));
-    if noted.is_ok() && found.is_some() {
+fn record(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
+    let recorded =
+        issuer::change(shared, |state, here| lease_launch::record(state, here, &board.requests, found));
+    if recorded.is_ok() && found.is_some() {
         // It asks the registry at once.
         board.requests.ask_to_renew();
     }
-    noted.is_ok()
+    recorded.is_ok()
 }
 
 /// Tells callers of a server without a registry whether it has a worker id. Only while the worker slot is free.

@@ -1,10 +1,10 @@
 //! The refill workers: which databases have one, of those that wait, where the server can run fewer than there are databases.
-//! [`Turns`] decides; here it is found out which wait, and done what is decided.
+//! [`TimeSlices`] decides; here it is found out which wait, and done what is decided.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
 use crate::pg::{database, guc, server};
-use crate::segment::place;
+use crate::segment::slot;
 use crate::shared::generator::shared;
 use crate::shared::registries;
 use crate::shared::segments::Segments;
@@ -15,7 +15,7 @@ use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::worker::backoff::Retries;
-use snowflake_ids_core::worker::turns::{TurnEnd, TurnPlan, Turns, Urgency};
+use snowflake_ids_core::worker::time_slices::{SliceEnd, SlicePlan, TimeSlices, Urgency};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -27,8 +27,8 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 
 /// Returns the number of refill workers there may be, of the workers that the server can run. The launcher takes a
 /// place, and so do the launcher of logical replication, where there is one, and the lease worker, where the worker id
-/// is leased. Places that others take are not known; when there is none left, starting a worker fails.
-fn places() -> usize {
+/// is leased. Slots that others take are not known; when there is none left, starting a worker fails.
+fn slots() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
     let others = 1 + usize::from(launcher) + usize::from(leased);
@@ -40,7 +40,7 @@ pub struct Pool {
     segments: &'static Segments,
     /// Those that were started, by the number of their worker slot.
     started: BTreeMap<usize, DynamicBackgroundWorker>,
-    turns: Turns<u32, usize>,
+    time_slices: TimeSlices<u32, usize>,
     /// Databases that the last refill worker could not connect to, and the SQLSTATE of its error.
     out_of_reach: BTreeMap<u32, i32>,
     /// Databases with tags whose last refill failed.
@@ -50,31 +50,31 @@ pub struct Pool {
 impl Pool {
     /// Without refill workers but those that a former launcher started.
     pub fn new(segments: &'static Segments) -> Self {
-        let (started, turns, out_of_reach) = (BTreeMap::new(), Turns::default(), BTreeMap::new());
-        Self { segments, started, turns, out_of_reach, retries: Retries::new(failover::BACKOFF) }
+        let (started, time_slices, out_of_reach) = (BTreeMap::new(), TimeSlices::default(), BTreeMap::new());
+        Self { segments, started, time_slices, out_of_reach, retries: Retries::new(failover::BACKOFF) }
     }
 
-    /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's place
+    /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's slot
     /// and come first. Gives the time until it should look again, None if whenever.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
         self.collect_ended();
         let waiting = self.waiting();
-        let now = self.note(&waiting);
-        let (places, given) = (places(), self.given().count());
-        let plan = self.turns.plan(places, places.saturating_sub(given), others, now);
+        let now = self.record(&waiting);
+        let (slots, given) = (slots(), self.given().count());
+        let plan = self.time_slices.plan(slots, slots.saturating_sub(given), others, now);
         self.make_room(&plan);
         let mut due = plan.due;
         let mut short = plan.short;
         if !self.begin(&plan.begin) {
-            let now = self.note(&self.waiting());
-            let plan = self.turns.plan(places, 0, others, now);
+            let now = self.record(&self.waiting());
+            let plan = self.time_slices.plan(slots, 0, others, now);
             self.make_room(&plan);
             due = [due, plan.due, Some(now + RETRY)].into_iter().flatten().min();
             short = true;
         }
         self.segments.crowded.store(short, Release);
-        self.note_obstacles(short);
-        let arrives = self.given().any(|(_, worker_slot)| !worker_slot.station.is_manned());
+        self.record_obstacles(short);
+        let arrives = self.given().any(|(_, worker_slot)| !worker_slot.worker_latch.is_occupied());
         let due = due.map(|due| due.saturating_sub(uptime()));
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
     }
@@ -83,8 +83,9 @@ impl Pool {
     /// is over. Not where it did not begin: each attempt would tell the log.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
-        let slots =
-            directory.iter().filter_map(|(place, key)| Some((key.database, self.segments.slots.get(place)?)));
+        let slots = directory
+            .iter()
+            .filter_map(|(slot_index, key)| Some((key.database, self.segments.slots.get(slot_index)?)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
         let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble().is_some_and(has_begun)).collect();
         let databases = in_trouble
@@ -106,25 +107,25 @@ impl Pool {
         for number in all {
             self.started.remove(&number);
             if let Some(worker_slot) = self.segments.worker_slots.get(number) {
-                self.note_end(worker_slot);
+                self.record_end(worker_slot);
             }
         }
         // A worker that a former launcher started does not tell that it has ended.
         for (number, worker_slot) in self.given() {
-            if !self.started.contains_key(&number) && !worker_slot.station.is_manned() {
+            if !self.started.contains_key(&number) && !worker_slot.worker_latch.is_occupied() {
                 worker_slot.free();
             }
         }
     }
 
-    fn note_end(&mut self, worker_slot: &WorkerSlot) {
+    fn record_end(&mut self, worker_slot: &WorkerSlot) {
         let (database, end) = (worker_slot.database.load(Acquire), worker_slot.end());
-        if end == TurnEnd::OutOfReach {
+        if end == SliceEnd::OutOfReach {
             self.out_of_reach.insert(database, worker_slot.failure.load(Relaxed));
         } else {
             self.out_of_reach.remove(&database);
         }
-        self.turns.ended(database, end, uptime());
+        self.time_slices.ended(database, end, uptime());
         worker_slot.free();
     }
 
@@ -134,7 +135,8 @@ impl Pool {
 
     fn asked(&self) -> Vec<(u32, &'static Slot)> {
         let directory = self.segments.directory.read();
-        let one = |place| Some((directory.get(place)?.database, self.segments.slots.get(place)?));
+        let one =
+            |slot_index| Some((directory.get(slot_index)?.database, self.segments.slots.get(slot_index)?));
         self.segments.pending().into_iter().filter_map(one).collect()
     }
 
@@ -149,7 +151,7 @@ impl Pool {
                 continue;
             }
             let want = waiting.entry(database).or_insert(Urgency::Ahead);
-            if slot.segment.shelves().left() == 0 {
+            if slot.segment.buffer_states().left() == 0 {
                 *want = Urgency::Now;
             }
         }
@@ -160,12 +162,12 @@ impl Pool {
         self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
     }
 
-    fn note(&mut self, waiting: &BTreeMap<u32, Urgency>) -> Duration {
+    fn record(&mut self, waiting: &BTreeMap<u32, Urgency>) -> Duration {
         let now = uptime();
         let served = self.given().map(|(number, worker_slot)| {
             (number, worker_slot.database.load(Acquire), worker_slot.idle.load(Acquire))
         });
-        self.turns.note(waiting.iter().map(|(database, want)| (*database, *want)), served, now);
+        self.time_slices.record(waiting.iter().map(|(database, want)| (*database, *want)), served, now);
         now
     }
 
@@ -174,8 +176,8 @@ impl Pool {
         databases.iter().all(|database| {
             let exists = database::may_exist(*database);
             if !exists {
-                place::leave_all(*database, None);
-                self.turns.forget(|one| one == *database);
+                slot::leave_all(*database, None);
+                self.time_slices.forget(|one| one == *database);
                 self.out_of_reach.remove(database);
             }
             !exists || self.start(*database)
@@ -196,7 +198,7 @@ impl Pool {
     }
 
     /// Has those leave that are to, and ends those that have not in time.
-    fn make_room(&self, plan: &TurnPlan<u32, usize>) {
+    fn make_room(&self, plan: &SlicePlan<u32, usize>) {
         for (number, by) in &plan.leave {
             if let Some(worker_slot) = self.segments.worker_slots.get(*number) {
                 worker_slot.dismiss(*by);
@@ -214,7 +216,7 @@ impl Pool {
     }
 
     /// Notes at the tags that wait why they do, so that sessions that wait in vain learn of it.
-    fn note_obstacles(&self, short: bool) {
+    fn record_obstacles(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;
         }

@@ -26,7 +26,7 @@ impl Samples {
         if !due.is_zero() {
             return Some(due);
         }
-        history.note(&reading(shared, segments, now));
+        history.record(&reading(shared, segments, now));
         self.taken = Some(now);
         Some(interval)
     }

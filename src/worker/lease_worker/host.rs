@@ -20,9 +20,9 @@ use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::registry::lease_launch::DatabaseUse;
 use snowflake_ids_core::registry::lease_worker::{
-    LeaseEvent, LeaseHost, LeaseSettings, RegistryPlace, own_trouble,
+    LeaseEvent, LeaseHost, LeaseSettings, RegistryLocation, own_trouble,
 };
-use snowflake_ids_core::registry::link::{Registry, RegistryLink as _, RegistryNotes as _, Site};
+use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus as _, Registry, RegistryLink as _};
 use snowflake_ids_core::registry::wire::{LeaseError, RegistryName};
 use snowflake_ids_core::server::issuer::Compared;
 use snowflake_ids_core::{Explain, UnixMicros};
@@ -39,10 +39,12 @@ pub struct LeaseServer {
 impl LeaseServer {
     /// Returns what this database is to worker ids, or should be; None where that cannot be found out now.
     pub fn look(&mut self) -> Option<DatabaseUse> {
-        let why = match self.note_chosen().map(|()| self.find()) {
-            Ok(Ok(RegistryPlace::Nowhere)) => return Some(DatabaseUse::None),
-            Ok(Ok(RegistryPlace::Here)) => return Some(DatabaseUse::Registry),
-            Ok(Ok(RegistryPlace::On(_) | RegistryPlace::Unregistered)) => return Some(DatabaseUse::Node),
+        let why = match self.record_chosen().map(|()| self.find()) {
+            Ok(Ok(RegistryLocation::Nowhere)) => return Some(DatabaseUse::None),
+            Ok(Ok(RegistryLocation::Here)) => return Some(DatabaseUse::Registry),
+            Ok(Ok(RegistryLocation::On(_) | RegistryLocation::Unregistered)) => {
+                return Some(DatabaseUse::Node);
+            }
             Ok(Err(error)) => own_trouble(&error).detail,
             Err(why) => why,
         };
@@ -52,14 +54,14 @@ impl LeaseServer {
     }
 
     /// Has the state know the worker ids that the tables here name: this server is none of those that have them.
-    fn note_chosen(&self) -> Result<(), String> {
+    fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
             Some(source) => Ok(source.as_owner(worker_rows::chosen)?),
             None => Ok(Vec::new()),
         });
         let Some(chosen) = read.map_err(|error| own_trouble(&error).detail)? else { return Ok(()) };
-        let noted = issuer::change(self.shared, |state, here| state.note_chosen(here, &chosen));
-        noted.map_err(|error| error.detail().unwrap_or_default())
+        let recorded = issuer::change(self.shared, |state, here| state.record_chosen(here, &chosen));
+        recorded.map_err(|error| error.detail().unwrap_or_default())
     }
 }
 
@@ -80,35 +82,37 @@ impl LeaseHost for LeaseServer {
         server::database()
     }
 
-    fn find(&mut self) -> Result<RegistryPlace, RegistryError> {
+    fn find(&mut self) -> Result<RegistryLocation, RegistryError> {
         let found = in_transaction(|| {
             // Worker ids come from the first.
-            Ok(match store::sites()?.into_iter().next() {
-                Some(site) => RegistryPlace::On(site),
-                None if citus::is_worker()? => RegistryPlace::Unregistered,
-                None if is_registry()? => RegistryPlace::Here,
-                None => RegistryPlace::Nowhere,
+            Ok(match store::endpoints()?.into_iter().next() {
+                Some(endpoint) => RegistryLocation::On(endpoint),
+                None if citus::is_worker()? => RegistryLocation::Unregistered,
+                None if is_registry()? => RegistryLocation::Here,
+                None => RegistryLocation::Nowhere,
             })
         })?;
-        Ok(found.unwrap_or(RegistryPlace::Nowhere))
+        Ok(found.unwrap_or(RegistryLocation::Nowhere))
     }
 
-    fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Registry + 'a> {
-        match site {
-            Some(site) => Box::new(ConnectedRegistry(&mut self.caller, site, settings::registry_timeout())),
+    fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Registry + 'a> {
+        match endpoint {
+            Some(endpoint) => {
+                Box::new(ConnectedRegistry(&mut self.caller, endpoint, settings::registry_timeout()))
+            }
             None => Box::new(OwnRegistry(now)),
         }
     }
 
-    fn health(&self, site: &Site) -> Health {
-        self.caller.notes(site).health()
+    fn health(&self, endpoint: &Endpoint) -> Health {
+        self.caller.status(endpoint).health()
     }
 
-    fn note_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError> {
-        in_transaction(|| Ok(store::note_seen(registry)?)).map(drop)
+    fn record_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError> {
+        in_transaction(|| Ok(store::record_seen(registry)?)).map(drop)
     }
 
-    fn note(&mut self, event: LeaseEvent<'_>) {
+    fn record(&mut self, event: LeaseEvent<'_>) {
         match event {
             LeaseEvent::Switched => {
                 self.shared.counts.switches.fetch_add(1, Relaxed);

@@ -5,7 +5,7 @@ use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;
 use crate::pg::wait::Event;
 use crate::pg::worker;
-use crate::segment::place;
+use crate::segment::slot;
 use crate::settings;
 use crate::shared::registries;
 use crate::shared::segments::Segments;
@@ -14,9 +14,9 @@ use crate::shared::worker_slot::WorkerSlot;
 use crate::worker::log;
 use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
-use snowflake_ids_core::sequence::directory::{Key, Tag};
-use snowflake_ids_core::sequence::reservation::{Floor, Reached};
-use snowflake_ids_core::worker::refill::{Job, RefillHost, RefillSettings, SharedMemory};
+use snowflake_ids_core::sequence::directory::{Tag, TagKey};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached};
+use snowflake_ids_core::worker::refill::{RefillHost, RefillSettings, RefillTask, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -28,8 +28,8 @@ pub struct RefillServer {
 }
 
 impl RefillServer {
-    fn key(&self, source: u32, tag: &Tag) -> Key {
-        Key { database: self.database, source, tag: *tag }
+    fn key(&self, source: u32, tag: &Tag) -> TagKey {
+        TagKey { database: self.database, source, tag: *tag }
     }
 }
 
@@ -49,12 +49,12 @@ impl SharedMemory for RefillServer {
         work()
     }
 
-    fn floor(&self, source: u32, tag: &Tag) -> Option<Floor> {
-        self.segments.floors.read().get(&self.key(source, tag))
+    fn high_water_mark(&self, source: u32, tag: &Tag) -> Option<HighWaterMark> {
+        self.segments.high_water_marks.read().get(&self.key(source, tag))
     }
 
-    fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>) {
-        self.segments.floors.write().clear(&self.key(source, tag), known);
+    fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>) {
+        self.segments.high_water_marks.write().clear(&self.key(source, tag), known);
     }
 }
 
@@ -74,14 +74,14 @@ impl RefillHost for RefillServer {
         }
     }
 
-    fn jobs(&self) -> Vec<Job<'_, Slot>> {
-        let job = |place: usize| {
-            let slot = self.segments.slots.get(place)?;
+    fn tasks(&self) -> Vec<RefillTask<'_, Slot>> {
+        let task = |slot_index: usize| {
+            let slot = self.segments.slots.get(slot_index)?;
             let directory = self.segments.directory.read();
-            let key = directory.get(place).filter(|key| key.database == self.database)?;
-            Job::new(slot, key.tag, key.source)
+            let key = directory.get(slot_index).filter(|key| key.database == self.database)?;
+            RefillTask::new(slot, key.tag, key.source)
         };
-        self.segments.pending().into_iter().filter_map(job).collect()
+        self.segments.pending().into_iter().filter_map(task).collect()
     }
 
     fn has_registry_to_probe(&self) -> bool {
@@ -89,7 +89,7 @@ impl RefillHost for RefillServer {
     }
 
     fn leave_table(&self, source: u32) {
-        place::leave_all(self.database, Some(source));
+        slot::leave_all(self.database, Some(source));
     }
 
     fn is_dismissed(&self) -> bool {
@@ -104,7 +104,7 @@ impl RefillHost for RefillServer {
         self.segments.crowded.load(Acquire)
     }
 
-    fn note_served(&self) {
+    fn record_served(&self) {
         self.worker_slot.served.store(true, Release);
     }
 

@@ -9,7 +9,7 @@ use crate::store::segment::TagTables;
 use crate::store::tables::SEGMENT;
 use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::registry::link::Site;
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::Reserved;
@@ -50,16 +50,16 @@ impl core::Tables for TagTables {
         citus::is_worker()
     }
 
-    fn sites(&mut self) -> Result<Vec<Site>, SpiError> {
-        store::sites()
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, SpiError> {
+        store::endpoints()
     }
 
     fn is_used(&mut self, identity: &str) -> Result<bool, SpiError> {
         store::is_used(identity)
     }
 
-    fn note_seen(&mut self, registry: &wire::RegistryName) -> Result<(), SpiError> {
-        store::note_seen(registry)
+    fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), SpiError> {
+        store::record_seen(registry)
     }
 
     fn lock_received(&mut self) -> Result<(), SpiError> {

@@ -4,10 +4,10 @@ use super::error::SessionError;
 use crate::clock::{Clock, UnixMicros, human};
 use crate::generator::drift::{Cause, Drift, GeneratorError};
 use crate::generator::rules::{ClockRollback, Rules, SequenceStart};
-use crate::generator::snowflake::Taken;
+use crate::generator::snowflake::TakenPositions;
 use crate::ids::layout::Layout;
 use crate::registry::wire::LeaseError;
-use crate::server::issuer::{Host, Issuer, IssuerError, Seat, Seated, Source as _};
+use crate::server::issuer::{Host, Issuer, IssuerError, LayoutGenerator, PositionSource as _, SlotRef};
 use crate::server::state::Identity;
 use std::time::Duration;
 
@@ -47,11 +47,11 @@ impl<H: Host> Clock for Issuer<'_, H> {
 #[derive(Clone, Copy, Debug)]
 pub struct Waited {
     /// The positions.
-    pub taken: Taken,
+    pub taken: TakenPositions,
     /// The era that was before they were taken.
-    pub era: u64,
+    pub generation: u64,
     /// The seat that they are from.
-    pub seat: Seat,
+    pub slot_ref: SlotRef,
 }
 
 /// Takes positions of a layout by the clock that can be believed, until there are some: gives it a place where it has none, has
@@ -61,30 +61,30 @@ pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
     layout: &Layout,
     start: Option<SequenceStart>,
-    take: impl Fn(&Seated<'_>, &Rules, &Issuer<'_, H>) -> Result<Taken, GeneratorError>,
+    take: impl Fn(&LayoutGenerator<'_>, &Rules, &Issuer<'_, H>) -> Result<TakenPositions, GeneratorError>,
 ) -> Result<Waited, SessionError> {
     let (shared, host) = (issuer.shared, &issuer.host);
     let (mut provided, mut switched) = (0, 0);
-    let mut seat = with_lease(issuer, || issuer.seat(layout))?;
+    let mut slot_ref = with_lease(issuer, || issuer.assign_slot(layout))?;
     loop {
-        let source = shared.seated(seat, layout);
-        let era = source.generator().era();
+        let source = shared.assigned_at(slot_ref, layout);
+        let generation = source.generator().generation();
         let rules = host.settings().rules;
         let rules = Rules { start: start.unwrap_or(rules.start), ..rules };
         match take(&source, &rules, issuer) {
             Ok(taken) => {
                 host.count(taken.positions.count());
-                return Ok(Waited { taken, era, seat });
+                return Ok(Waited { taken, generation, slot_ref });
             }
             // Others may have taken it; but not again and again.
             Err(GeneratorError::Unreserved) if provided < MAX_PROVIDED => {
-                seat = with_lease(issuer, || issuer.provide_in(layout))?;
+                slot_ref = with_lease(issuer, || issuer.provide_in(layout))?;
                 // From now on it is the launcher that raises the mark.
                 host.call_launcher();
                 provided += 1;
             }
             Err(GeneratorError::Drift(drift)) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
-                switch(issuer, seat, era)?;
+                switch(issuer, slot_ref, generation)?;
                 switched += 1;
             }
             Err(refusal @ GeneratorError::Drift(drift)) => {
@@ -121,8 +121,8 @@ const MAX_LEASES: u32 = 3;
 /// Does something again where there was no worker id, or none that fits, and one was leased.
 fn with_lease<H: Caller>(
     issuer: &Issuer<'_, H>,
-    work: impl Fn() -> Result<Seat, IssuerError>,
-) -> Result<Seat, SessionError> {
+    work: impl Fn() -> Result<SlotRef, IssuerError>,
+) -> Result<SlotRef, SessionError> {
     let (shared, host) = (issuer.shared, &issuer.host);
     let mut done = work();
     for _ in 0..MAX_LEASES {
@@ -137,14 +137,14 @@ fn with_lease<H: Caller>(
         }
         if let Err(error) = host.lease(false) {
             if !fits {
-                shared.note_vain(host.reading().since_boot);
+                shared.record_vain(host.reading().since_boot);
             }
             return Err(error.into());
         }
         done = work();
     }
     if done.as_ref().is_err_and(is_unfit) {
-        shared.note_vain(host.reading().since_boot);
+        shared.record_vain(host.reading().since_boot);
     }
     Ok(done?)
 }
@@ -159,10 +159,13 @@ fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
 }
 
 /// Has another node issue whose mark the clock has passed, if there is one.
-fn switch<H: Caller>(issuer: &Issuer<'_, H>, seat: Seat, era: u64) -> Result<(), SessionError> {
+fn switch<H: Caller>(issuer: &Issuer<'_, H>, slot_ref: SlotRef, generation: u64) -> Result<(), SessionError> {
     let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
     // The clock is waited for where there is no other lease.
-    if !issuer.switch_rollback_at(seat, era)? && leased && issuer.take_another(seat, era)?.is_none() {
+    if !issuer.switch_rollback_at(slot_ref, generation)?
+        && leased
+        && issuer.take_another(slot_ref, generation)?.is_none()
+    {
         drop(issuer.host.lease(true));
     }
     Ok(())

@@ -31,7 +31,7 @@ pub struct LayoutChange {
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
     /// The position below which they are, of those that this server gave or reserved.
-    pub mark: Position,
+    pub high_water_mark: Position,
     /// The most by which ids of any server may be ahead of this server's clock: their drift, and what their clocks differ.
     pub ahead: Duration,
 }
@@ -39,7 +39,8 @@ pub struct Past {
 /// Returns what a change from one layout to another comes to, at `now`.
 pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutChange {
     let ahead = micros(past.ahead);
-    let above_from = if old == new { Some(now) } else { above_from(old, new, past.mark, ahead, now) };
+    let above_from =
+        if old == new { Some(now) } else { above_from(old, new, past.high_water_mark, ahead, now) };
     let old_until = above_from.map(|from| {
         if old == new { UnixMicros(i64::MAX) } else { old_until(old, least_id(new, from), ahead) }
     });
@@ -50,14 +51,14 @@ pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutC
 
 /// The first position of the new layout whose ids, and those of all after it, are above all of the old layout's below a
 /// mark. None: the new layout has none.
-pub fn first_above(old: &Layout, new: &Layout, mark: Position) -> Option<Position> {
-    let tick = Tick(id_below(old, mark).map_or(0, |id| (id >> new.tick_shift()) + 1));
+pub fn first_above(old: &Layout, new: &Layout, high_water_mark: Position) -> Option<Position> {
+    let tick = Tick(id_below(old, high_water_mark).map_or(0, |id| (id >> new.tick_shift()) + 1));
     (tick.0 <= new.max(Field::Ticks)).then(|| new.first_of(tick))
 }
 
 /// The largest id of any node below a mark.
-fn id_below(layout: &Layout, mark: Position) -> Option<u64> {
-    let last = Position(mark.min(layout.end_position()).0.checked_sub(1)?);
+fn id_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
+    let last = Position(high_water_mark.min(layout.end_position()).0.checked_sub(1)?);
     let all_nodes = layout.largest_id() >> layout.widths().ticks >> layout.sequence_bits();
     let node_bits = NodeBits(all_nodes << layout.node_shift());
     Some(layout.id(last, node_bits))
@@ -73,9 +74,15 @@ fn greatest_id(layout: &Layout, at: UnixMicros) -> Option<u64> {
     id_below(layout, layout.position_after(at))
 }
 
-fn above_from(old: &Layout, new: &Layout, mark: Position, ahead: u64, now: UnixMicros) -> Option<UnixMicros> {
+fn above_from(
+    old: &Layout,
+    new: &Layout,
+    high_water_mark: Position,
+    ahead: u64,
+    now: UnixMicros,
+) -> Option<UnixMicros> {
     // The first tick of the new layout that may give ids at all, and above what was given here.
-    let first = new.tick_of(first_above(old, new, mark)?).max(tick_from(new, now)?);
+    let first = new.tick_of(first_above(old, new, high_water_mark)?).max(tick_from(new, now)?);
     let at_first = new.instant(first).max(now);
     let growth = Growth::of(old, new, ahead);
     let is_above =

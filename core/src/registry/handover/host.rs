@@ -3,9 +3,9 @@
 use crate::clock::UnixMicros;
 use crate::registry::client::{Network, RegistryClient, RegistryTransaction};
 use crate::registry::error::{RegistryError, UnusableRegistry};
-use crate::registry::link::Site;
+use crate::registry::link::Endpoint;
 use crate::registry::wire::{ReceivedTag, RegistryName, RequestBody, Response};
-use crate::sequence::reservation::{Floor, Share, Unfit};
+use crate::sequence::reservation::{HighWaterMark, Share, Unfit};
 use crate::sequence::tag_rows::StoredRow;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -56,27 +56,27 @@ pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
     /// Keeps others from reserving ids, and from noting received ones, until the transaction ends: comparisons stay true.
     fn lock(&mut self) -> Result<(), Self::Error>;
     /// Keeps the registries in use the same until the transaction ends. Several transactions may do this at once.
-    fn keep_sites(&mut self) -> Result<(), Self::Error>;
+    fn keep_endpoints(&mut self) -> Result<(), Self::Error>;
     /// The registries in use, in their order; none where this database is its own.
-    fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
     /// Makes these the registries in use.
-    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Self::Error>;
+    fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), Self::Error>;
     /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
     /// takes.
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
     /// The tags that were received, in their order, or this one alone: each with the identity of the registry.
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
     /// The highest ids of transactions here that were rolled back.
-    fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
+    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Self::Error>;
     /// Notes the highest id of each tag as received, for all registries in use.
-    fn note_all(&mut self) -> Result<(), Self::Error>;
+    fn record_all(&mut self) -> Result<(), Self::Error>;
     /// Gives existing tags the definitions of these rows, in JSON: one row for each tag.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
     /// The database for which this server leases its worker id from another registry than the one of this identity, where it
     /// would be leased from that one from now on.
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;
     /// Gives the worker id back that was leased from a registry.
-    fn give_up_lease(&mut self, site: &Site) -> Result<(), Self::Error>;
+    fn give_up_lease(&mut self, endpoint: &Endpoint) -> Result<(), Self::Error>;
     /// Empties the buffers, and has the worker id looked after when this is committed; from here, if `moves_lease`.
     fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
     /// The identity of this database as a registry.
@@ -89,13 +89,13 @@ pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
 
 /// The highest id of a transaction that was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotedFloor {
+pub struct RolledBackTag {
     /// The tag.
     pub tag: String,
     /// The id, and the tag's generation then.
-    pub floor: Floor,
+    pub high_water_mark: HighWaterMark,
     /// The tag's generation now; None where it is gone.
-    pub life: Option<i64>,
+    pub tag_generation: Option<i64>,
 }
 
 /// Registries on other servers.
@@ -122,17 +122,20 @@ impl<N: Network> Registries<N> {
     }
 
     /// Begins a transaction at each registry. One that is set back from then on ends it.
-    pub(super) fn begin<'s>(&mut self, sites: &'s [Site]) -> Result<Vec<Begun<'s, N>>, UnusableRegistry> {
-        let begin = |site: &'s Site| match self.client.begin(site, sites.len(), self.limit) {
-            Ok(begun) => Ok((site, begun)),
-            Err(error) => Err(unusable(&site.server, error)),
+    pub(super) fn begin<'s>(
+        &mut self,
+        endpoints: &'s [Endpoint],
+    ) -> Result<Vec<Begun<'s, N>>, UnusableRegistry> {
+        let begin = |endpoint: &'s Endpoint| match self.client.begin(endpoint, endpoints.len(), self.limit) {
+            Ok(begun) => Ok((endpoint, begun)),
+            Err(error) => Err(unusable(&endpoint.server, error)),
         };
-        sites.iter().map(begin).collect()
+        endpoints.iter().map(begin).collect()
     }
 }
 
 /// A transaction at a registry.
-pub(super) type Begun<'s, N> = (&'s Site, RegistryTransaction<N>);
+pub(super) type Begun<'s, N> = (&'s Endpoint, RegistryTransaction<N>);
 
 /// The error of the registry of a foreign server.
 pub(super) fn unusable(server: &str, error: impl Into<RegistryError>) -> UnusableRegistry {

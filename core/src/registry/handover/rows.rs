@@ -4,7 +4,7 @@ use super::host::{Begun, Registries, unusable};
 use crate::clock::UnixMicros;
 use crate::registry::client::Network;
 use crate::registry::error::{RegistryError, UnusableRegistry};
-use crate::registry::link::{Registry, Site};
+use crate::registry::link::{Endpoint, Registry};
 use crate::registry::wire::{MAX_BYTES, PAGE_BYTES, ReceivedTag, RequestBody, ResponseBody};
 use crate::sequence::reservation::{Reached, Share, Unfit};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
 /// All tags of a registry, which are fit for it if it is one of several.
 pub fn tags_of<N: Network>(
     there: &mut Registries<N>,
-    site: &Site,
+    endpoint: &Endpoint,
     share: Option<Share>,
 ) -> Result<Vec<Box<RawValue>>, UnusableRegistry> {
     #[derive(Deserialize)]
@@ -47,11 +47,11 @@ pub fn tags_of<N: Network>(
         increment: i64,
         remainder: i64,
     }
-    let garbled = || unusable(&site.server, RegistryError::other_kind());
+    let garbled = || unusable(&endpoint.server, RegistryError::other_kind());
     let (mut found, mut seen, mut bytes, mut after) = (Vec::new(), BTreeSet::new(), 0, None);
     loop {
         let ask = RequestBody::Tags { after: after.clone() };
-        let ResponseBody::Tags(rows) = there.ask(&site.server, Some(&site.seen), ask)?.said else {
+        let ResponseBody::Tags(rows) = there.ask(&endpoint.server, Some(&endpoint.seen), ask)?.said else {
             return Err(garbled());
         };
         if rows.is_empty() {
@@ -62,7 +62,7 @@ pub fn tags_of<N: Network>(
             let PageRow { tag, increment, remainder } = read;
             if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
                 let unfit = Unfit::Share { share, increment, remainder };
-                return Err(unusable(&site.server, RegistryError::Unfit(tag, unfit)));
+                return Err(unusable(&endpoint.server, RegistryError::Unfit(tag, unfit)));
             }
             bytes += row.get().len();
             after = Some(tag.clone());
@@ -100,31 +100,32 @@ pub fn give<N: Network>(
 ) -> Result<(), UnusableRegistry> {
     let of = begun.len();
     let mut left: Vec<BTreeMap<&str, Reached>> =
-        begun.iter().map(|(site, _)| received_of(received, site)).collect();
+        begun.iter().map(|(endpoint, _)| received_of(received, endpoint)).collect();
     for page in pages(rows) {
         let tags: Vec<String> = page.iter().filter_map(|row| tag_of(row)).collect();
-        for ((site, there), left) in begun.iter_mut().zip(&mut left) {
+        for ((endpoint, there), left) in begun.iter_mut().zip(&mut left) {
             // With the first row of each tag: others may come with the next page.
             let compared = tags.iter().filter_map(|tag| left.remove_entry(tag.as_str()));
             let received =
                 compared.map(|(tag, reached)| ReceivedTag { tag: tag.to_owned(), reached }).collect();
-            let ask = RequestBody::HandOver { rows: page.to_vec(), received, share: site.share(of) };
+            let ask = RequestBody::HandOver { rows: page.to_vec(), received, share: endpoint.share(of) };
             let error = match there.ask(ask).map(|answer| answer.said) {
                 Ok(ResponseBody::HandedOver(None)) => continue,
                 Ok(ResponseBody::HandedOver(Some((tag, unfit)))) => RegistryError::Unfit(tag, unfit),
                 Ok(_) => RegistryError::other_kind(),
                 Err(error) => error,
             };
-            return Err(unusable(&site.server, error));
+            return Err(unusable(&endpoint.server, error));
         }
     }
-    let commit = |(site, there): Begun<'_, N>| there.commit().map_err(|error| unusable(&site.server, error));
+    let commit =
+        |(endpoint, there): Begun<'_, N>| there.commit().map_err(|error| unusable(&endpoint.server, error));
     begun.into_iter().try_for_each(commit)
 }
 
 /// The tags received from this registry. What came from another one, as from its predecessor before an upgrade, says nothing
 /// of its rows.
-fn received_of<'r>(received: &'r [(String, ReceivedTag)], site: &Site) -> BTreeMap<&'r str, Reached> {
-    let its = received.iter().filter(|(identity, _)| *identity == site.seen.identity);
+fn received_of<'r>(received: &'r [(String, ReceivedTag)], endpoint: &Endpoint) -> BTreeMap<&'r str, Reached> {
+    let its = received.iter().filter(|(identity, _)| *identity == endpoint.seen.identity);
     its.map(|(_, ReceivedTag { tag, reached })| (tag.as_str(), *reached)).collect()
 }

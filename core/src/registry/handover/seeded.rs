@@ -26,8 +26,8 @@ impl<T> Seeded<T> {
     }
 
     /// Has all of them noted, late: until it is committed, a note holds up all that receives ids of the tag.
-    pub fn settle<E>(&self, mut note: impl FnMut(&T, i64) -> Result<(), E>) -> Result<(), E> {
-        self.0.iter().try_for_each(|(tag, highest)| note(tag, *highest))
+    pub fn settle<E>(&self, mut record: impl FnMut(&T, i64) -> Result<(), E>) -> Result<(), E> {
+        self.0.iter().try_for_each(|(tag, highest)| record(tag, *highest))
     }
 
     /// From the note on, what a registry gives is compared with it. What it gave before is taken away.

@@ -60,7 +60,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError> {
         let settings = self.host.settings();
         let said =
-            self.ask(RequestBody::Lease(Box::new(plan.wish(settings.policy, settings.max_clock_skew))));
+            self.ask(RequestBody::Lease(Box::new(plan.request(settings.policy, settings.max_clock_skew))));
         if said.is_err() {
             self.leave_former(plan)?;
         }
@@ -74,8 +74,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     return self.acquire(&widened);
                 }
                 self.leave_former(plan)?;
-                if let Some(site) = &self.site {
-                    none.detail = format!("Registry \"{}\": {}", site.server, none.detail);
+                if let Some(endpoint) = &self.endpoint {
+                    none.detail = format!("Registry \"{}\": {}", endpoint.server, none.detail);
                 }
                 return Err(StepError::None(none));
             }
@@ -90,9 +90,9 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             self.release(&lease);
             return Ok(LeaseStep::Again);
         }
-        self.note_granted(expiry);
+        self.record_granted(expiry);
         if let Some(former) = former {
-            self.host.note(LeaseEvent::Switched);
+            self.host.record(LeaseEvent::Switched);
             self.release(former);
         }
         Ok(LeaseStep::Done)
@@ -103,8 +103,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let (token, database) = (plan.entry.token, self.host.database());
         Ok(self.state.change(|state, _| {
             // An operator may have begun the state anew meanwhile.
-            let claimed = state.claim == Some(token) || !holds(Guard::ClaimFirst);
-            let ours = claimed && state.lease == plan.lease;
+            let pending = state.pending_token == Some(token) || !holds(Guard::PendingTokenFirst);
+            let ours = pending && state.lease == plan.lease;
             if ours {
                 state.leased_from(database, lease.origin.as_ref());
                 state.take_up(lease);
@@ -160,7 +160,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             Err(StepError::Registry(error)) => error.to_string(),
             Err(StepError::None(none)) => none.to_string(),
         };
-        self.host.note(LeaseEvent::NotReleased(worker, &why));
+        self.host.record(LeaseEvent::NotReleased(worker, &why));
     }
 
     /// Moves the end of the lease on, or notices that the lease is lost.
@@ -179,18 +179,18 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 held.token = entry.token;
                 held.expiry = expiry;
                 held.origin = origin;
-                state.claim = None;
+                state.pending_token = None;
             } else {
                 state.give_up();
             }
             expiry.is_none()
         })?;
         match expiry {
-            Some(expiry) => self.note_granted(expiry),
+            Some(expiry) => self.record_granted(expiry),
             None => self.requests.renew.store(false, Release),
         }
         if lost {
-            self.host.note(LeaseEvent::Lost(lease));
+            self.host.record(LeaseEvent::Lost(lease));
             return Ok(LeaseStep::Again);
         }
         Ok(LeaseStep::Done)
@@ -204,7 +204,7 @@ impl Plan {
         Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })
     }
 
-    fn wish(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
+    fn request(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
         LeaseRequest {
             entry: self.entry.clone(),
             policy,
@@ -225,7 +225,7 @@ impl Plan {
         let (start, since) = match (choice, held) {
             (Choice::Own(_), Some(lease)) => (lease.start, lease.since),
             (Choice::New { .. }, Some(lease)) if lease.is_chosen() => (lease.start, lease.since),
-            (Choice::Own(row), None) if holds(Guard::ClaimStart) => {
+            (Choice::Own(row), None) if holds(Guard::PendingTokenStart) => {
                 (self.layout.position_after(row.leased), Some(row.leased.plus_micros(1)))
             }
             (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => {

@@ -5,7 +5,7 @@ use crate::clock::UnixMicros;
 use crate::registry::error::RegistryError;
 use crate::registry::failover::Health;
 use crate::registry::lease::{Lease, Policy};
-use crate::registry::link::{Registry, Site};
+use crate::registry::link::{Endpoint, Registry};
 use crate::registry::wire::{LeaseError, MAX_LEASE, RegistryName};
 use crate::server::issuer::Issuer;
 use crate::server::issuer::{Compared, IssuerError};
@@ -22,26 +22,26 @@ pub trait LeaseHost {
     /// The database that this worker is connected to, by its oid.
     fn database(&self) -> u32;
     /// Looks where the registry is; the error is one of this database.
-    fn find(&mut self) -> Result<RegistryPlace, RegistryError>;
+    fn find(&mut self) -> Result<RegistryLocation, RegistryError>;
     /// The registry on another server, or that of this database, whose clock shows `now`.
-    fn registry<'a>(&'a mut self, site: Option<&'a Site>, now: UnixMicros) -> Box<dyn Registry + 'a>;
+    fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Registry + 'a>;
     /// Returns when that registry failed last, and how often.
-    fn health(&self, site: &Site) -> Health;
+    fn health(&self, endpoint: &Endpoint) -> Health;
     /// Notes a registry that was promoted since it was seen.
-    fn note_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
+    fn record_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
     /// Notes an event, for the log and for the view.
-    fn note(&mut self, event: LeaseEvent<'_>);
+    fn record(&mut self, event: LeaseEvent<'_>);
     /// Answers all callers up to this ticket.
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>);
 }
 
 /// The place of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RegistryPlace {
+pub enum RegistryLocation {
     /// This database, which leases worker ids to others.
     Here,
     /// A server that this database uses.
-    On(Site),
+    On(Endpoint),
     /// None: this database neither draws from a registry nor is one, or has no extension.
     Nowhere,
     /// Another server, which this worker of a Citus cluster does not use yet.
@@ -90,7 +90,7 @@ pub struct LeaseWorker<'a, S, H> {
     /// The requests that it serves.
     pub requests: &'a LeaseRequests,
     /// The registry that was found; None: this database.
-    pub(super) site: Option<Site>,
+    pub(super) endpoint: Option<Endpoint>,
     /// The clock of a registry on another server as it responded last.
     pub(super) registry_clock: Option<UnixMicros>,
 }
@@ -98,7 +98,7 @@ pub struct LeaseWorker<'a, S, H> {
 impl<'a, S, H> LeaseWorker<'a, S, H> {
     /// A worker that has looked for no registry yet.
     pub fn new(state: Issuer<'a, S>, host: H, requests: &'a LeaseRequests) -> Self {
-        Self { state, host, requests, site: None, registry_clock: None }
+        Self { state, host, requests, endpoint: None, registry_clock: None }
     }
 }
 

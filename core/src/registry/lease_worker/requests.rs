@@ -2,7 +2,7 @@
 
 use crate::clock::{UnixMicros, micros};
 use crate::registry::lease::until_renewal;
-use crate::sequence::request::Request;
+use crate::sequence::tickets::Tickets;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release},
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct LeaseRequests {
     /// Requests to look after the lease.
-    pub request: Request,
+    pub request: Tickets,
     /// True if the lease is to be renewed, however far its end is. Stays until it was.
     pub renew: AtomicBool,
     /// The database whose use of registries has changed, by its oid, until the launcher has seen it; else 0.
@@ -37,13 +37,13 @@ impl LeaseRequests {
     }
 
     /// Notes that a session has found the clock behind the ids of this generation: another worker id is wanted.
-    pub fn want_another(&self, era: u64) {
-        self.behind.store(era + 1, Relaxed);
+    pub fn want_another(&self, generation: u64) {
+        self.behind.store(generation + 1, Relaxed);
     }
 
     /// Returns whether another worker id is wanted in this generation. One that was taken since has begun another.
-    pub fn is_another_wanted(&self, era: u64) -> bool {
-        self.behind.load(Relaxed) == era + 1
+    pub fn is_another_wanted(&self, generation: u64) -> bool {
+        self.behind.load(Relaxed) == generation + 1
     }
 
     /// Forgets that another worker id is wanted: a session that still wants one asks again.

@@ -1,10 +1,10 @@
-//! The number of places of each database's tags.
+//! The number of slots of each database's tags.
 
-/// One database, and how many places it has.
+/// One database, and how many slots it has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseShare {
     database: u32,
-    places: u32,
+    slots: u32,
 }
 
 /// All databases with places, in memory that the caller provides.
@@ -31,17 +31,17 @@ impl<'m> Shares<'m> {
         let at = self.at(database).unwrap_or(self.len);
         let Some(share) = self.shares.get_mut(at) else { return };
         if at == self.len {
-            *share = DatabaseShare { database, places: 0 };
+            *share = DatabaseShare { database, slots: 0 };
             self.len += 1;
         }
-        share.places += 1;
+        share.slots += 1;
     }
 
     pub(super) fn remove(&mut self, database: u32) {
         let Some(at) = self.at(database) else { return };
         let Some(share) = self.shares.get_mut(at) else { return };
-        share.places -= 1;
-        if share.places == 0 {
+        share.slots -= 1;
+        if share.slots == 0 {
             self.len -= 1;
             self.shares.swap(at, self.len);
         }
@@ -49,11 +49,11 @@ impl<'m> Shares<'m> {
 
     /// Returns how many a database has.
     pub fn of(&self, database: u32) -> u32 {
-        self.at(database).and_then(|at| self.shares.get(at)).map_or(0, |share| share.places)
+        self.at(database).and_then(|at| self.shares.get(at)).map_or(0, |share| share.slots)
     }
 
     /// Returns how many the database has that has most.
     pub fn most(&self) -> u32 {
-        self.used().iter().map(|share| share.places).max().unwrap_or(0)
+        self.used().iter().map(|share| share.slots).max().unwrap_or(0)
     }
 }

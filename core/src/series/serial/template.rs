@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// A template, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Format {
+pub struct NumberFormat {
     parts: Vec<Part>,
 }
 
@@ -21,7 +21,7 @@ enum Part {
     Number(u8),
 }
 
-impl Format {
+impl NumberFormat {
     /// Reads a template for a tag that starts anew each period, or never.
     pub fn parse(text: &str, reset: Option<Reset>) -> Result<Self, FormatError> {
         if text.len() > MAX_FORMAT_BYTES {
@@ -141,7 +141,7 @@ fn parse_width(text: &str) -> Result<u8, FormatError> {
 }
 
 /// The template.
-impl fmt::Display for Format {
+impl fmt::Display for NumberFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {
             Part::Literal(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),

@@ -40,9 +40,9 @@ pub enum IssuerError {
     #[explain(transparent)]
     NoRoom(#[from] NoRoom),
     #[error("no place is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
-    #[explain(LimitReached, detail_with = in_use(*places, *held, *free))]
+    #[explain(LimitReached, detail_with = in_use(*slots, *held, *free))]
     #[explain(hint = "Raise snowflake_ids.max_generators and restart the server, or try again in a minute.")]
-    NoPlace { places: usize, held: usize, free: usize },
+    NoSlot { slots: usize, held: usize, free: usize },
 }
 
 /// The message and DETAIL for users that must not know where another data directory is.
@@ -51,16 +51,16 @@ fn elsewhere(error: &StateError) -> Option<(String, String)> {
     error.names_another_home().then(|| (error.to_string(), detail.into()))
 }
 
-fn in_use(places: usize, held: usize, free: usize) -> String {
+fn in_use(slots: usize, held: usize, free: usize) -> String {
     if free == 0 {
         return format!(
-            "snowflake_ids.max_generators is {places}; so many layouts beside the server's own have been used within the last minute."
+            "snowflake_ids.max_generators is {slots}; so many layouts beside the server's own have been used within the last minute."
         );
     }
     format!(
-        "snowflake_ids.max_generators is {places}. This database has {held} of these places and others have {}; a database takes no \
+        "snowflake_ids.max_generators is {slots}. This database has {held} of these places and others have {}; a database takes no \
          more than half of those that are free, unless another one has two more.",
-        places.saturating_sub(held + free)
+        slots.saturating_sub(held + free)
     )
 }
 

@@ -1,11 +1,11 @@
 //! The outside world of an issuer. A process may end between any two calls of these.
 
-use super::place::Issuing;
+use super::slot::Issuing;
 use crate::clock::UnixMicros;
 use crate::generator::rules::Rules;
 use crate::registry::lease::Policy;
-use crate::server::anchor::Reading;
-use crate::server::state::{Birth, DataDirectory};
+use crate::server::clock_reference::Reading;
+use crate::server::state::{DataDirectory, FileIdentity};
 use std::io;
 use std::ops::DerefMut;
 use std::time::Duration;
@@ -20,11 +20,11 @@ pub trait StateStore {
     type NewFile;
 
     /// Returns what the state's file holds, and which file it is; None where there is none.
-    fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>>;
+    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
     /// Returns whether the witness is there.
     fn is_witnessed(&self) -> io::Result<bool>;
     /// Makes an empty file under the other name, and says which file it is.
-    fn create(&self) -> io::Result<(Self::NewFile, Birth)>;
+    fn create(&self) -> io::Result<(Self::NewFile, FileIdentity)>;
     /// Writes the new file's content.
     fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
     /// Has the disk take the new file's content.
@@ -34,7 +34,7 @@ pub trait StateStore {
     /// Has the disk take the new file's name.
     fn sync_directory(&self) -> io::Result<()>;
     /// Writes the witness, durably.
-    fn witness(&self) -> io::Result<()>;
+    fn marker_file(&self) -> io::Result<()>;
     /// Keeps a copy of the state's file, if there is one, beside those of before.
     fn keep_rejected(&self) -> io::Result<()>;
     /// The data directory, in which the file is.

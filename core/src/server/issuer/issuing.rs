@@ -2,16 +2,16 @@
 
 use super::error::IssuerError;
 use super::host::Host;
-use super::place::Issuing;
-use super::shared::Shared;
+use super::shared::IssuerMemory;
+use super::slot::Issuing;
 use crate::clock::{UnixMicros, micros};
 use crate::generator::snowflake::Generator;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
 use crate::ids::position::{NodeBits, Position, Tick};
-use crate::server::anchor::{Reading, Verdict};
-use crate::server::state::{Birth, Here, State, StateError};
+use crate::server::clock_reference::{Reading, Verdict};
+use crate::server::state::{FileIdentity, Here, State, StateError};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
 #[derive(Debug)]
 pub struct Issuer<'a, H> {
     /// The part in shared memory.
-    pub shared: &'a Shared,
+    pub shared: &'a IssuerMemory,
     /// The server, or a simulated one.
     pub host: H,
 }
@@ -38,8 +38,8 @@ pub struct Issuer<'a, H> {
 pub(super) struct Counter<'a> {
     pub layout: Layout,
     pub generator: &'a Generator,
-    /// Its place; None: it is that of the server's own layout.
-    pub place: Option<usize>,
+    /// Its slot; None: it is that of the server's own layout.
+    pub slot: Option<usize>,
 }
 
 /// A change of one layout's generator that is made once its mark is durable.
@@ -65,20 +65,24 @@ impl Step<'_> {
 
 /// The position that a term begins with: where the last one of this node may have come to.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
-    if holds(Guard::StartAtMark) { state.mark_in(layout, node) } else { layout.position_at(at) }
+    if holds(Guard::StartAtHighWaterMark) {
+        state.high_water_mark_in(layout, node)
+    } else {
+        layout.position_at(at)
+    }
 }
 
 /// Ends the term that a generator is in, and notes how far it came.
 pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
-    let Counter { layout, generator, place } = counter;
-    let ended = issuing.node_at_mut(*place).take();
+    let Counter { layout, generator, slot } = counter;
+    let ended = issuing.node_at_mut(*slot).take();
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
     if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
         // A term may begin where its lease does, without a mark, and issue nothing: the clock is behind that.
         debug_assert!(
-            generator.snapshot().last.is_none_or(|last| last < state.mark_in(layout, node))
-                || !holds(Guard::MarksKept),
+            generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(layout, node))
+                || !holds(Guard::HighWaterMarksKept),
             "issued above the mark"
         );
         state.settle(layout, node, next);
@@ -87,28 +91,28 @@ pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_
 
 impl<H: Host> Issuer<'_, H> {
     pub(super) fn own_counter(&self) -> Counter<'_> {
-        Counter { layout: self.shared.layout, generator: &self.shared.generator, place: None }
+        Counter { layout: self.shared.layout, generator: &self.shared.generator, slot: None }
     }
 
     pub(super) fn counter_of(&self, index: usize, layout: Layout) -> Counter<'_> {
-        Counter { layout, generator: &self.shared.places[index].generator, place: Some(index) }
+        Counter { layout, generator: &self.shared.slots[index].generator, slot: Some(index) }
     }
 
-    /// All of them: the server's own, and that of each place which a layout has.
+    /// All of them: the server's own, and that of each slot which a layout has.
     pub(super) fn counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
-        let places = issuing.used().enumerate();
-        let places = places.filter_map(|(index, place)| Some(self.counter_of(index, place.layout?)));
-        std::iter::once(self.own_counter()).chain(places).collect()
+        let slots = issuing.used().enumerate();
+        let slots = slots.filter_map(|(index, slot)| Some(self.counter_of(index, slot.layout?)));
+        std::iter::once(self.own_counter()).chain(slots).collect()
     }
 
     /// Those that have begun a term.
     pub(super) fn open_counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
         let mut counters = self.counters(issuing);
-        counters.retain(|counter| issuing.node_at(counter.place).is_some());
+        counters.retain(|counter| issuing.node_at(counter.slot).is_some());
         counters
     }
 
-    /// The wall clock, or the time by the anchor where it has jumped too far ahead.
+    /// The wall clock, or the time by the clock reference where it has jumped too far ahead.
     pub fn believed_now(&self) -> UnixMicros {
         let now = self.host.reading();
         self.shared.believed(now.wall, now.since_boot, self.host.settings().max_clock_jump)
@@ -119,30 +123,31 @@ impl<H: Host> Issuer<'_, H> {
         self.judge(&self.host.reading());
     }
 
-    /// Reads the clocks, and gives the time to reserve for. What is believed becomes the anchor, here and in the state.
+    /// Reads the clocks, and gives the time to reserve for. What is believed becomes the clock reference, here and in the state.
     pub(super) fn believe(&self, state: &mut State) -> UnixMicros {
         let now = self.host.reading();
         let at = self.judge(&now);
         state.seen = now.wall;
-        state.clock = self.shared.anchor(&now);
+        state.clock = self.shared.clock_reference(&now);
         at
     }
 
-    /// The time to go by; counts steps forward, and makes a reading that is believed the anchor.
+    /// The time to go by; counts steps forward, and makes a reading that is believed the clock reference.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
-        let (ahead, at) = match now.judged_by(&self.shared.anchor(now), self.host.settings().max_clock_jump) {
-            Verdict::Believed { step } => {
-                if step >= NOTABLE {
-                    counts.last_step_forward.store(micros(step), Relaxed);
-                    counts.steps_forward.fetch_add(1, Relaxed);
+        let (ahead, at) =
+            match now.judged_by(&self.shared.clock_reference(now), self.host.settings().max_clock_jump) {
+                Verdict::Believed { step } => {
+                    if step >= NOTABLE {
+                        counts.last_step_forward.store(micros(step), Relaxed);
+                        counts.steps_forward.fetch_add(1, Relaxed);
+                    }
+                    self.shared.set_clock_reference(now.wall, now.since_boot);
+                    (Duration::ZERO, now.wall)
                 }
-                self.shared.set_anchor(now.wall, now.since_boot);
-                (Duration::ZERO, now.wall)
-            }
-            Verdict::Behind => (Duration::ZERO, now.wall),
-            Verdict::Ahead { by, instead } => (by, instead),
-        };
+                Verdict::Behind => (Duration::ZERO, now.wall),
+                Verdict::Ahead { by, instead } => (by, instead),
+            };
         counts.clock_ahead.store(micros(ahead), Relaxed);
         at
     }
@@ -152,20 +157,20 @@ impl<H: Host> Issuer<'_, H> {
         let tick = |at| tick_of(&self.shared.layout, at);
         self.shared.generator.resume(tick(stored.seen), tick(now.wall));
         if now.step_since(&stored.clock).is_some() {
-            self.shared.set_anchor(stored.clock.wall, stored.clock.since_boot);
+            self.shared.set_clock_reference(stored.clock.wall, stored.clock.since_boot);
         } else if stored.clock.wall > now.wall {
             // The machine was started since then, with a clock that cannot be right, and will be set: no jump.
-            self.shared.set_anchor(stored.clock.wall, now.since_boot);
+            self.shared.set_clock_reference(stored.clock.wall, now.since_boot);
         }
     }
 
     /// Reads the state, and tells which file it was found in; None where there never was one.
-    pub(super) fn read(&self) -> Result<Option<(State, Birth)>, IssuerError> {
+    pub(super) fn read(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         if let Some((text, file)) = self.host.read().map_err(IssuerError::Unreadable)? {
             return Ok(Some((State::from_text(&text)?, file)));
         }
         let witnessed = self.host.is_witnessed().map_err(IssuerError::Unreadable)?;
-        if witnessed && holds(Guard::Witness) { Err(StateError::Missing.into()) } else { Ok(None) }
+        if witnessed && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
     }
 
     /// Reads the state and takes it up. What that changes is written at once when it is the first time.
@@ -209,8 +214,8 @@ impl<H: Host> Issuer<'_, H> {
     /// The state is durable when it returns. After an error the old state is still there, or already the new one: as after
     /// a crash.
     fn replace_file(&self, state: &State) -> io::Result<()> {
-        let (mut file, birth) = self.host.create()?;
-        self.host.fill(&mut file, &state.clone().in_file(birth).to_text()?)?;
+        let (mut file, file_identity) = self.host.create()?;
+        self.host.fill(&mut file, &state.clone().in_file(file_identity).to_text()?)?;
         if holds(Guard::SyncFile) {
             self.host.sync(file)?;
         }
@@ -219,7 +224,7 @@ impl<H: Host> Issuer<'_, H> {
             self.host.sync_directory()?;
         }
         // Only now: a witness of a state that was never written would stand in the way of a fresh server.
-        if self.host.is_witnessed()? { Ok(()) } else { self.host.witness() }
+        if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
     }
 
     /// Shows what the view needs.

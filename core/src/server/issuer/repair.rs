@@ -3,13 +3,13 @@
 use super::error::IssuerError;
 use super::host::Host;
 use super::issuing::{Counter, Issuer};
-use super::place::Issuing;
+use super::slot::Issuing;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::registry::lease::{Skew, check_clock};
-use crate::server::state::{Birth, Marks, State, StateError};
+use crate::server::state::{FileIdentity, NodeHighWaterMarks, State, StateError};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The outcome of comparing the clock with a registry's.
@@ -63,14 +63,15 @@ impl<H: Host> Issuer<'_, H> {
         };
         // Before anything can fail: a generator that is closed has no node.
         for counter in self.open_counters(&issuing) {
-            *issuing.node_at_mut(counter.place) = None;
+            *issuing.node_at_mut(counter.slot) = None;
             counter.generator.close();
         }
         let former = former.as_ref();
         // Marks of another cluster do not count.
         let ours = former.filter(|former| former.is_of_cluster(&here));
         let known = |layout: &Layout| {
-            ours.and_then(|ours| ours.marks_of(layout)).map_or(Position::ZERO, Marks::highest)
+            ours.and_then(|ours| ours.high_water_marks_of(layout))
+                .map_or(Position::ZERO, NodeHighWaterMarks::highest)
         };
         let now = self.believed_now().plus(here.max_drift);
         // A state taken up since the server's start tells all. Else ids may have been issued up to what the clock shows, also
@@ -88,15 +89,15 @@ impl<H: Host> Issuer<'_, H> {
         };
         self.host.keep_rejected().map_err(IssuerError::Unwritable)?;
         let mut state = State::anew(&here, begin(layout), former);
-        state.others.raise_floors(last.plus_micros(1));
+        state.others.raise_minimums(last.plus_micros(1));
         if let Some(ours) = ours.filter(|_| above.is_none()) {
-            state.others.raise_floors(ours.others.floor);
+            state.others.raise_minimums(ours.others.minimum);
         }
         for (other, _) in ours.iter().flat_map(|ours| ours.tables()).filter(|(other, _)| *other != layout) {
             state.begin_above(other, begin(other));
         }
         // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
-        issuing.gone.into_iter().for_each(|gone| state.others.raise_floors(gone));
+        issuing.gone.into_iter().for_each(|gone| state.others.raise_minimums(gone));
         for Counter { layout, generator, .. } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
         }
@@ -104,16 +105,16 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)?;
         issuing.opened = true;
         self.publish(&state);
-        let above_floor = state.tables().filter(|(layout, of)| known(layout) > of.floor);
-        let ahead = state.tables().filter(|(layout, of)| of.floor > layout.position_after(now));
+        let above_minimum = state.tables().filter(|(layout, of)| known(layout) > of.minimum);
+        let ahead = state.tables().filter(|(layout, of)| of.minimum > layout.position_after(now));
         Ok(Renewed {
-            may_repeat: above_floor.map(|(layout, _)| layout.instant_of(known(layout))).max(),
-            begins: ahead.map(|(layout, of)| layout.instant_of(of.floor)).max(),
+            may_repeat: above_minimum.map(|(layout, _)| layout.instant_of(known(layout))).max(),
+            begins: ahead.map(|(layout, of)| layout.instant_of(of.minimum)).max(),
         })
     }
 
     /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
-    fn former(&self) -> Result<Option<(State, Birth)>, IssuerError> {
+    fn former(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         match self.read() {
             Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
             read => Ok(read.ok().flatten()),
@@ -156,8 +157,8 @@ impl<H: Host> Issuer<'_, H> {
 
     fn follow(&self, issuing: &mut Issuing, mut state: State) -> Result<Accepted, IssuerError> {
         let (now, ahead) = (self.host.reading(), &self.shared.counts.clock_ahead);
-        let former = (self.shared.anchor(&now), ahead.swap(0, Relaxed));
-        self.shared.set_anchor(now.wall, now.since_boot);
+        let former = (self.shared.clock_reference(&now), ahead.swap(0, Relaxed));
+        self.shared.set_clock_reference(now.wall, now.since_boot);
         let ended = state.lease.as_ref().filter(|lease| state.node.is_some() && lease.expiry <= now.wall);
         let ended = ended.map(|lease| lease.worker);
         state.seen = now.wall;
@@ -169,7 +170,7 @@ impl<H: Host> Issuer<'_, H> {
             self.write(&state)
         };
         if let Err(error) = stored {
-            self.shared.set_anchor(former.0.wall, former.0.since_boot);
+            self.shared.set_clock_reference(former.0.wall, former.0.since_boot);
             ahead.store(former.1, Relaxed);
             return Err(error);
         }

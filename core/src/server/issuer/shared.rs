@@ -1,11 +1,11 @@
 //! The issuer's state in shared memory: plain data that the server places into shared memory.
 
-use super::place::{Place, Seat, Seated, Source};
+use super::slot::{GeneratorSlot, LayoutGenerator, PositionSource, SlotRef};
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::server::anchor::{self, Reading};
+use crate::server::clock_reference::{self, Reading};
 use crate::server::state::Identity;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const VAIN: Duration = Duration::from_secs(5);
 /// Counters since the server's start, and present values, for the view.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Counts {
+pub struct IssuerCounts {
     /// Number of times that the state was written: each a sync.
     pub reservations: AtomicU64,
     /// Those of them that a call did itself.
@@ -45,7 +45,7 @@ pub struct Counts {
     pub moving_to: AtomicU64,
 }
 
-impl Counts {
+impl IssuerCounts {
     /// The expiry of the lease; None without one.
     pub fn expiry(&self) -> Option<UnixMicros> {
         Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
@@ -69,7 +69,7 @@ fn oid(cell: &AtomicU64) -> Option<u32> {
 /// The generator, and what belongs to it.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Shared {
+pub struct IssuerMemory {
     /// Hands out positions of the server's own layout.
     pub generator: Generator,
     /// The server's own layout.
@@ -78,19 +78,19 @@ pub struct Shared {
     pub identity: Identity,
     /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
     /// believed, which is that of the server's start at first. Far from what every call reads.
-    anchor: AtomicI64,
+    clock_reference: AtomicI64,
     /// The time of the checkpoint that the server started from.
     pub checkpoint: Option<UnixMicros>,
     /// Counters for the view.
-    pub counts: Counts,
+    pub counts: IssuerCounts,
     /// Hand out positions of other layouts.
-    pub places: &'static [Place],
+    pub slots: &'static [GeneratorSlot],
     /// The last time that a worker id fitting all layouts was asked for in vain, in microseconds since the machine's start; 0:
     /// never.
     vain: AtomicU64,
 }
 
-impl Shared {
+impl IssuerMemory {
     /// As a server starts, whose clocks show this, from this checkpoint.
     pub fn new(
         layout: Layout,
@@ -105,41 +105,41 @@ impl Shared {
             generator: Generator::new(),
             layout,
             identity,
-            anchor: AtomicI64::new(0),
+            clock_reference: AtomicI64::new(0),
             checkpoint,
-            counts: Counts::default(),
-            places: &[],
+            counts: IssuerCounts::default(),
+            slots: &[],
             vain: AtomicU64::new(0),
         };
-        shared.set_anchor(latest, since_boot);
+        shared.set_clock_reference(latest, since_boot);
         shared
     }
 
     /// The same with places for other layouts than the server's own.
     #[must_use]
-    pub fn with_places(self, places: &'static [Place]) -> Self {
-        Self { places, ..self }
+    pub fn with_slots(self, slots: &'static [GeneratorSlot]) -> Self {
+        Self { slots, ..self }
     }
 
-    /// The time by the anchor, so many microseconds after the machine's start.
+    /// The time by the clock reference, so many microseconds after the machine's start.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
-        UnixMicros(self.anchor.load(Relaxed)).plus_micros(since_boot)
+        UnixMicros(self.clock_reference.load(Relaxed)).plus_micros(since_boot)
     }
 
-    /// Makes a reading of the clocks the anchor.
-    pub fn set_anchor(&self, wall: UnixMicros, since_boot: u64) {
-        self.anchor.store(wall.0.saturating_sub_unsigned(since_boot), Relaxed);
+    /// Makes a reading of the clocks the clock reference.
+    pub fn set_clock_reference(&self, wall: UnixMicros, since_boot: u64) {
+        self.clock_reference.store(wall.0.saturating_sub_unsigned(since_boot), Relaxed);
     }
 
-    /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
+    /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the clock reference.
     pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: Duration) -> UnixMicros {
         let expected = self.expected(since_boot);
-        if anchor::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
+        if clock_reference::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
     }
 
     /// Notes that a worker id that fits all layouts in use was asked for in vain, so many microseconds after the machine's
     /// start.
-    pub fn note_vain(&self, since_boot: u64) {
+    pub fn record_vain(&self, since_boot: u64) {
         self.vain.store(since_boot.max(1), Relaxed);
     }
 
@@ -150,24 +150,24 @@ impl Shared {
     }
 
     /// The anchor as a reading of clocks that were started when these were.
-    pub(super) fn anchor(&self, now: &Reading) -> Reading {
+    pub(super) fn clock_reference(&self, now: &Reading) -> Reading {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }
 
     /// A layout at its seat, which was found for this very layout.
     #[inline]
-    pub fn seated<'a>(&'a self, seat: Seat, layout: &'a Layout) -> Seated<'a> {
-        match seat {
-            Seat::Place { index, incarnation } if index < self.places.len() => {
-                Seated::at(&self.places[index], incarnation, layout)
+    pub fn assigned_at<'a>(&'a self, slot_ref: SlotRef, layout: &'a Layout) -> LayoutGenerator<'a> {
+        match slot_ref {
+            SlotRef::Slot { index, slot_generation } if index < self.slots.len() => {
+                LayoutGenerator::at(&self.slots[index], slot_generation, layout)
             }
-            _ => Seated::own(&self.generator, layout),
+            _ => LayoutGenerator::own(&self.generator, layout),
         }
     }
 
     /// A number that changes with each step back of the clock and each change of a term, in whatever layout.
-    pub fn era(&self) -> u64 {
-        self.generators().map(Generator::era).fold(0, u64::wrapping_add)
+    pub fn generation(&self) -> u64 {
+        self.generators().map(Generator::generation).fold(0, u64::wrapping_add)
     }
 
     /// Returns whether a term has begun, in whatever layout.
@@ -177,13 +177,13 @@ impl Shared {
 
     /// All generators that have been used.
     pub fn generators(&self) -> impl Iterator<Item = &Generator> {
-        let used = self.places.iter().take_while(|place| place.is_used());
-        std::iter::once(&self.generator).chain(used.map(|place| &place.generator))
+        let used = self.slots.iter().take_while(|slot| slot.is_used());
+        std::iter::once(&self.generator).chain(used.map(|slot| &slot.generator))
     }
 }
 
 /// The server's own layout, which never changes while it runs.
-impl Source for Shared {
+impl PositionSource for IssuerMemory {
     #[inline]
     fn layout(&self) -> &Layout {
         &self.layout

@@ -1,7 +1,7 @@
 //! The worker id of a server without a registry, which chooses it alone: from its identity, and from the marks of those that it,
 //! or the server that it is a copy of, has issued as.
 
-use super::marks::OF_ANOTHER;
+use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -147,9 +147,9 @@ impl State {
 
     /// Notes the rows of a table of a database with the extension: the worker ids that servers of this cluster, or of one that it
     /// was upgraded from, had chosen first, the first of all at the head. Those of others are none that this one chooses.
-    pub fn note_chosen(&mut self, here: &Here, rows: &[Chosen]) {
+    pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
-        if !holds(Guard::NotedNamed) {
+        if !holds(Guard::RecordedNamed) {
             return;
         }
         if !self.is_copied() {
@@ -198,16 +198,24 @@ impl State {
     pub(super) fn name_worker(&mut self) {
         let Some(Lease { datacenter, worker, .. }) = self.lease else { return };
         let node = Node { datacenter, worker, rollback: 0 };
-        self.own.set(node, self.mark(node));
+        self.own.set(node, self.high_water_mark(node));
     }
 
     /// The worker ids of a datacenter that marks name, and the instant from which each may be used.
     fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
         let mut used = BTreeMap::new();
         for (layout, of) in self.tables().filter(|_| holds(Guard::UsedNamed)) {
-            for mark in of.marks.iter().filter(|mark| mark.node.datacenter == datacenter) {
-                let end = if mark.is_of_another() { OF_OTHERS } else { layout.instant_above(mark.position) };
-                let known = used.entry(mark.node.worker).or_insert(end);
+            for high_water_mark in of
+                .high_water_marks
+                .iter()
+                .filter(|high_water_mark| high_water_mark.node.datacenter == datacenter)
+            {
+                let end = if high_water_mark.is_of_another() {
+                    OF_OTHERS
+                } else {
+                    layout.instant_above(high_water_mark.position)
+                };
+                let known = used.entry(high_water_mark.node.worker).or_insert(end);
                 *known = end.max(*known);
             }
         }
@@ -279,6 +287,7 @@ fn free_worker(
     let policy = if policy == Policy::Disposable { policy } else { Policy::Queue };
     let row = |(worker, expiry)| LeaseRow { worker, token: None, expiry, leased: expiry };
     let rows: Vec<LeaseRow> = used.into_iter().map(row).collect();
-    let search = Search { policy, own: [None; 2], except: &[], preferred, capacity, now: at, wary: None };
+    let search =
+        Search { policy, own: [None; 2], except: &[], preferred, capacity, now: at, former_leases: None };
     search.choose(&rows).map(|choice| choice.worker())
 }

@@ -1,6 +1,6 @@
 //! The worker id that is leased: from where, until when, and which ones are not to be had.
 
-use super::marks::Marks;
+use super::high_water_marks::NodeHighWaterMarks;
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
 /// The age at which a note that ids of a layout are asked for is renewed: asking costs no write each time.
-const NOTED: Duration = Duration::from_mins(10);
+const RECORDED: Duration = Duration::from_mins(10);
 
 impl State {
     /// Sets the node that issues, of a worker id that the server chooses where it is alone.
@@ -48,7 +48,7 @@ impl State {
     pub(super) fn forget_lease(&mut self) {
         self.lease = None;
         self.former = None;
-        self.claim = None;
+        self.pending_token = None;
         self.others.layouts.iter_mut().for_each(|other| other.worker = None);
     }
 
@@ -100,14 +100,14 @@ impl State {
     /// The database that worker ids are leased by does not use the registry of this identity any more: gives the lease from it, if
     /// there is one, and the token of what it may have been asked for. An answer that is on its way is not taken up.
     pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
-        let claim = self.claim.take();
+        let pending_token = self.pending_token.take();
         // Another database may use a registry, too.
         (self.registry, self.leases_with) = (None, None);
         let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
         let lease = self.lease.as_ref().filter(of_it)?.clone();
         // None issues under it any more. A registry that took the place of this one is shown it.
         self.leave_former();
-        Some((lease, claim))
+        Some((lease, pending_token))
     }
 
     /// The database for which this server has worker ids together with others, where another one is to have them leased
@@ -122,14 +122,21 @@ impl State {
     /// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one
     /// did.
     pub fn end_of(&self, lease: &Lease) -> UnixMicros {
-        let end_in = |(layout, of): (&Layout, &Marks)| {
+        let end_in = |(layout, of): (&Layout, &NodeHighWaterMarks)| {
             let start = if *layout == self.layout { lease.start } else { Position::ZERO };
-            let marks = of.marks.iter().filter(|mark| lease.is_of(mark.node)).map(|mark| mark.position);
+            let high_water_marks = of
+                .high_water_marks
+                .iter()
+                .filter(|high_water_mark| lease.is_of(high_water_mark.node))
+                .map(|high_water_mark| high_water_mark.position);
             // The floor: the mark of one of its nodes may have been dropped.
-            layout.instant_of(marks.fold(start.max(of.floor), Position::max)).plus_micros(layout.unit())
+            layout
+                .instant_of(high_water_marks.fold(start.max(of.minimum), Position::max))
+                .plus_micros(layout.unit())
         };
-        let counts = |(layout, _): &(&Layout, &Marks)| **layout == self.layout || holds(Guard::OthersEnd);
-        self.tables().filter(counts).map(end_in).fold(self.others.floor, UnixMicros::max)
+        let counts =
+            |(layout, _): &(&Layout, &NodeHighWaterMarks)| **layout == self.layout || holds(Guard::OthersEnd);
+        self.tables().filter(counts).map(end_in).fold(self.others.minimum, UnixMicros::max)
     }
 
     /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
@@ -137,8 +144,12 @@ impl State {
     pub fn blocked_workers(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let marked = self.tables().flat_map(|(layout, of)| {
             let now = layout.position_after(at);
-            let marks = of.marks.iter().filter(move |mark| mark.position > now).map(|mark| mark.node);
-            marks.filter(|node| node.datacenter == datacenter).map(|node| node.worker)
+            let high_water_marks = of
+                .high_water_marks
+                .iter()
+                .filter(move |high_water_mark| high_water_mark.position > now)
+                .map(|high_water_mark| high_water_mark.node);
+            high_water_marks.filter(|node| node.datacenter == datacenter).map(|node| node.worker)
         });
         let now = self.layout.position_after(at);
         let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
@@ -149,7 +160,7 @@ impl State {
     /// The worker ids of a datacenter that a registry here must not lease to the server with these tokens: this one issues
     /// under them, or did under ids that the clock has not passed. None where that is this very server.
     pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
-        let own = [self.lease.as_ref().map(|lease| lease.token), self.claim];
+        let own = [self.lease.as_ref().map(|lease| lease.token), self.pending_token];
         if own.iter().any(|token| token.is_some() && tokens.contains(token)) {
             return None;
         }
@@ -168,7 +179,7 @@ impl State {
     /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
     /// Returns whether that is news, which is to be written.
     pub fn want(&mut self, layout: &Layout, at: UnixMicros) -> bool {
-        if self.others.used(layout).plus(NOTED) > at || *layout == self.layout {
+        if self.others.used(layout).plus(RECORDED) > at || *layout == self.layout {
             return false;
         }
         self.others.get_mut(layout, at).used = at;

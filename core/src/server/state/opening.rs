@@ -1,7 +1,7 @@
 //! Taking a stored state up: as it is, or changed where the server was promoted, copied, put back or given another layout.
 
 use super::error::StateError;
-use super::marks::{Mark, Marks, OF_ANOTHER, OtherLayout, Others};
+use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, OF_ANOTHER, OtherLayout, Others};
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -10,7 +10,7 @@ use crate::ids::layout::Field;
 use crate::ids::layout::change::first_above;
 use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Policy};
-use crate::server::anchor::Verdict;
+use crate::server::clock_reference::Verdict;
 
 impl State {
     /// The state of a server that has never issued anything.
@@ -25,11 +25,11 @@ impl State {
             clock: here.clock.clone(),
             seen: here.clock.wall,
             node: None,
-            own: Marks::default(),
-            others: Others { layouts: Vec::new(), floor: UnixMicros(0) },
+            own: NodeHighWaterMarks::default(),
+            others: Others { layouts: Vec::new(), minimum: UnixMicros(0) },
             lease: None,
             former: None,
-            claim: None,
+            pending_token: None,
             registry: None,
             moving_to: None,
             moving_with: None,
@@ -75,7 +75,9 @@ impl State {
         }
         // A copy is refused the numbers of the server that it was copied from.
         if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
-            && self.all_marks().any(|mark| mark.is_of_another() && mark.node.is_of(datacenter, worker))
+            && self.all_high_water_marks().any(|high_water_mark| {
+                high_water_mark.is_of_another() && high_water_mark.node.is_of(datacenter, worker)
+            })
         {
             let homes = Box::new([of.clone(), here.home.clone()]);
             return Err(StateError::Copy { homes, datacenter, worker });
@@ -120,7 +122,7 @@ impl State {
             self.rise_above(last, here);
         }
         if matches!(here.identity, Identity::Leased { .. }) && last <= now.plus(here.max_drift) {
-            self.raise_floors(last, here);
+            self.raise_minimums(last, here);
         }
     }
 
@@ -140,15 +142,15 @@ impl State {
             self.others.rise(last);
         }
         if matches!(here.identity, Identity::Fixed { .. }) {
-            self.raise_floors(last, here);
+            self.raise_minimums(last, here);
         }
     }
 
     /// Has every node that has no mark begin above an instant.
-    fn raise_floors(&mut self, last: UnixMicros, here: &Here) {
-        self.own.raise_floor(here.layout.position_after(last));
+    fn raise_minimums(&mut self, last: UnixMicros, here: &Here) {
+        self.own.raise_minimum(here.layout.position_after(last));
         if holds(Guard::OthersRise) {
-            self.others.raise_floors(last.plus_micros(1));
+            self.others.raise_minimums(last.plus_micros(1));
         }
     }
 
@@ -159,10 +161,10 @@ impl State {
         let now = self.believed(here);
         self.rise_above(now, here);
         if !is_shared {
-            self.raise_floors(now.plus(here.max_drift), here);
+            self.raise_minimums(now.plus(here.max_drift), here);
         }
         // A layout that it does not know of may have been used since, as the same node.
-        self.others.floor = self.others.floor.max(now.plus(here.max_drift).plus_micros(1));
+        self.others.minimum = self.others.minimum.max(now.plus(here.max_drift).plus_micros(1));
     }
 
     /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
@@ -175,8 +177,8 @@ impl State {
         }
         if let Identity::Fixed { datacenter, worker } = here.identity
             && self
-                .all_marks()
-                .map(|mark| mark.node)
+                .all_high_water_marks()
+                .map(|high_water_mark| high_water_mark.node)
                 .chain(self.node)
                 .any(|node| node.is_of(datacenter, worker))
         {
@@ -187,8 +189,8 @@ impl State {
         self.first = self.first.filter(|_| self.home.is_in(&here.home));
         self.name_worker();
         self.forget_lease();
-        for mark in self.all_marks_mut() {
-            mark.position = OF_ANOTHER;
+        for high_water_mark in self.all_high_water_marks_mut() {
+            high_water_mark.position = OF_ANOTHER;
         }
         Ok(())
     }
@@ -206,8 +208,10 @@ impl State {
         self.change_layout(here);
         self.home = here.home.clone();
         self.copy_of = None;
-        for mark in self.all_marks_mut().filter(|mark| mark.is_of_another()) {
-            mark.position = Position::ZERO;
+        for high_water_mark in
+            self.all_high_water_marks_mut().filter(|high_water_mark| high_water_mark.is_of_another())
+        {
+            high_water_mark.position = Position::ZERO;
         }
         self.rise_above(self.believed(here), here);
         self.open(here)
@@ -216,18 +220,25 @@ impl State {
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
     /// lease is kept as a claim, so that the worker id need not wait for its expiry.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
-        let mut state = Self { own: Marks { floor: above, ..Marks::default() }, ..Self::fresh(here) };
+        let mut state = Self {
+            own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
+            ..Self::fresh(here)
+        };
         // Its ids may come after all that is known: it is to choose none of its worker ids again.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
-            let (of_another, free): (Vec<&Mark>, Vec<&Mark>) =
-                former.all_marks().partition(|mark| mark.is_of_another());
-            for mark in free.into_iter().chain(of_another) {
-                state.own.set(mark.node, if mark.is_of_another() { OF_ANOTHER } else { above });
+            let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =
+                former.all_high_water_marks().partition(|high_water_mark| high_water_mark.is_of_another());
+            for high_water_mark in free.into_iter().chain(of_another) {
+                state.own.set(
+                    high_water_mark.node,
+                    if high_water_mark.is_of_another() { OF_ANOTHER } else { above },
+                );
             }
         }
         let Some(former) = former.filter(|former| former.is_of(here)) else { return state };
-        state.claim = former.lease.as_ref().filter(|lease| !lease.is_chosen()).map(|lease| lease.token);
+        state.pending_token =
+            former.lease.as_ref().filter(|lease| !lease.is_chosen()).map(|lease| lease.token);
         state.registry = former.registry;
         state.alone = former.alone;
         state.first = former.first;
@@ -236,9 +247,9 @@ impl State {
     }
 
     fn is_unused(&self) -> bool {
-        self.all_marks().all(|mark| mark.position == Position::ZERO)
-            && self.tables().all(|(_, of)| of.floor == Position::ZERO)
-            && self.others.floor == UnixMicros(0)
+        self.all_high_water_marks().all(|high_water_mark| high_water_mark.position == Position::ZERO)
+            && self.tables().all(|(_, of)| of.minimum == Position::ZERO)
+            && self.others.minimum == UnixMicros(0)
             && self.lease.as_ref().is_none_or(Lease::is_chosen)
     }
 
@@ -266,7 +277,7 @@ impl State {
         let mut next = self.others.take(&here.layout);
         if holds(Guard::LayoutRises) {
             next.of.rise(first);
-            next.of.raise_floor(first);
+            next.of.raise_minimum(first);
         }
         if !self.lease.as_ref().is_none_or(has_room) {
             self.forget_lease();

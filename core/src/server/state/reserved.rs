@@ -1,6 +1,6 @@
 //! Marks: raising them ahead of ids, in each layout.
 
-use super::marks::Marks;
+use super::high_water_marks::NodeHighWaterMarks;
 use super::stored::State;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 impl State {
     /// Returns how far a node may have issued in the server's own layout: a server that issues as that node begins here.
-    pub fn mark(&self, node: Node) -> Position {
-        self.mark_in(&self.layout, node)
+    pub fn high_water_mark(&self, node: Node) -> Position {
+        self.high_water_mark_in(&self.layout, node)
     }
 
     /// Raises the mark of the node that issues in a layout to `ahead` beyond the clock, or beyond `next`, the position
@@ -28,18 +28,18 @@ impl State {
     ) -> Option<Position> {
         let node = self.node_in(layout)?;
         let base = at.max(layout.instant_of(next));
-        let wish = layout.position_after(base.plus(ahead));
+        let request = layout.position_after(base.plus(ahead));
         let lease = self.lease.as_ref().filter(|_| holds(Guard::ExpiryClamps));
         let expiry = lease.map_or(Position::MAX, |lease| layout.position_at(lease.expiry));
-        let limit = wish.min(expiry).min(layout.end_position());
-        let mark = limit.max(self.mark_in(layout, node));
-        self.set_mark(layout, node, mark, at);
+        let limit = request.min(expiry).min(layout.end_position());
+        let high_water_mark = limit.max(self.high_water_mark_in(layout, node));
+        self.set_high_water_mark(layout, node, high_water_mark, at);
         Some(limit)
     }
 
     /// Notes the exact position after the last one that a node issued in a layout, when it does not any more.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
-        self.set_mark(layout, node, next, self.others.used(layout));
+        self.set_high_water_mark(layout, node, next, self.others.used(layout));
     }
 
     /// Has another rollback value of the same worker issue in a layout, one whose mark the clock has passed; whether there is
@@ -50,7 +50,7 @@ impl State {
         let now = layout.position_at(at);
         let other = (1..values)
             .map(|step| Node { rollback: (node.rollback + step) % values, ..node })
-            .find(|other| self.mark_in(layout, *other) <= now);
+            .find(|other| self.high_water_mark_in(layout, *other) <= now);
         let Some(Node { rollback, .. }) = other else { return false };
         if *layout == self.layout {
             self.node = self.node.map(|node| Node { rollback, ..node });
@@ -61,21 +61,21 @@ impl State {
     }
 
     /// Returns how far a node may have issued in a layout: a server that issues as that node begins here.
-    pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
+    pub fn high_water_mark_in(&self, layout: &Layout, node: Node) -> Position {
         let lease = self.lease.as_ref().filter(|lease| lease.is_of(node));
-        let (mark, start) = if *layout == self.layout {
+        let (high_water_mark, start) = if *layout == self.layout {
             (self.own.of(node), lease.map(|lease| lease.start))
         } else {
-            let unknown = || layout.position_from(self.others.floor);
+            let unknown = || layout.position_from(self.others.minimum);
             let lease = lease.filter(|_| holds(Guard::OthersStart));
-            let mark = self.others.get(layout).map_or_else(unknown, |other| other.of.of(node));
-            (mark, lease.map(|lease| lease.start_in(layout, &self.layout)))
+            let high_water_mark = self.others.get(layout).map_or_else(unknown, |other| other.of.of(node));
+            (high_water_mark, lease.map(|lease| lease.start_in(layout, &self.layout)))
         };
-        mark.max(start.unwrap_or_default())
+        high_water_mark.max(start.unwrap_or_default())
     }
 
     /// `at`: when ids of the layout were asked for last.
-    fn set_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
+    fn set_high_water_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
         if *layout == self.layout {
             return self.own.set(node, position);
         }
@@ -87,28 +87,29 @@ impl State {
     /// Has every node begin at or above a position of a layout.
     pub fn begin_above(&mut self, layout: &Layout, above: Position) {
         if *layout == self.layout {
-            self.own.raise_floor(above);
+            self.own.raise_minimum(above);
             self.own.rise(above);
         } else if above > Position::ZERO {
             let used = self.others.used(layout);
-            self.others.get_mut(layout, used).of.raise_floor(above);
+            self.others.get_mut(layout, used).of.raise_minimum(above);
         }
     }
 
     /// The marks of a layout.
-    pub fn marks_of(&self, layout: &Layout) -> Option<&Marks> {
+    pub fn high_water_marks_of(&self, layout: &Layout) -> Option<&NodeHighWaterMarks> {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
     /// Returns whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
     pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
-        self.tables().any(|(layout, of)| of.floor > layout.position_after(at))
+        self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))
     }
 
     /// Returns whether ids of some layout come to an instant.
     pub fn comes_to(&self, at: UnixMicros) -> bool {
         self.tables().any(|(layout, _)| {
-            self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))
+            self.node_in(layout)
+                .is_some_and(|node| self.high_water_mark_in(layout, node) >= layout.position_at(at))
         })
     }
 }

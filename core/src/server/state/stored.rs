@@ -1,13 +1,13 @@
 //! The fields of the state, and the identity of a data directory, which tells it from its copies.
 
-use super::marks::{Mark, Marks, Others};
+use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, Others};
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
 use crate::registry::lease::{Lease, Policy};
-use crate::server::anchor::Reading;
+use crate::server::clock_reference::Reading;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct State {
     /// The layout from the next restart on, if an operator has said so and nothing stands in the way.
     #[serde(default)]
     pub next_layout: Option<Layout>,
-    /// The clocks when it was written, as far as they were believed: the anchor.
+    /// The clocks when it was written, as far as they were believed: the clock reference.
     pub clock: Reading,
     /// The wall clock then.
     pub seen: UnixMicros,
@@ -35,7 +35,7 @@ pub struct State {
     pub node: Option<Node>,
     /// The marks of nodes in the server's own layout.
     #[serde(flatten)]
-    pub own: Marks,
+    pub own: NodeHighWaterMarks,
     /// The marks in other layouts.
     #[serde(flatten)]
     pub others: Others,
@@ -45,7 +45,8 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
     /// The token that is about to be written to the registry, and may be there already.
-    pub claim: Option<i64>,
+    #[serde(rename = "claim")]
+    pub pending_token: Option<i64>,
     /// The database by way of which worker ids are leased, by its oid: it draws from a registry, or is one.
     pub registry: Option<u32>,
     /// True if all databases were looked into, and none does: the server chooses its worker id itself.
@@ -77,7 +78,7 @@ pub struct DataDirectory {
     /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
     /// read from. They differ where an operator put a copy of the file there. None where that is not known.
     #[serde(default)]
-    pub file: Option<Birth>,
+    pub file: Option<FileIdentity>,
     /// The machine, for people.
     pub host: String,
     /// The directory, for people.
@@ -86,14 +87,14 @@ pub struct DataDirectory {
 
 /// The identity of a file: its copies have another, and it is kept by a move within the file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Birth {
+pub struct FileIdentity {
     /// Its number in the file system; other files may have had it before.
     pub inode: u64,
     /// Time at which it was made; None where the file system does not keep that.
     pub at: Option<String>,
 }
 
-impl Birth {
+impl FileIdentity {
     /// Returns whether both may be of one file. A part that one of them does not tell is not compared.
     fn is_of(&self, other: &Self) -> bool {
         self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
@@ -120,7 +121,7 @@ impl DataDirectory {
     /// after the other.
     pub fn told_apart(&self) -> String {
         match &self.file {
-            Some(Birth { inode, at }) => {
+            Some(FileIdentity { inode, at }) => {
                 format!("{} {inode} {}", self.identity, at.as_deref().unwrap_or_default())
             }
             None => self.identity.clone(),
@@ -203,7 +204,7 @@ pub struct Here {
 impl Here {
     /// The same where the state was read from this file.
     #[must_use]
-    pub fn with_file(mut self, file: Birth) -> Self {
+    pub fn with_file(mut self, file: FileIdentity) -> Self {
         self.home.file = Some(file);
         self
     }
@@ -212,8 +213,8 @@ impl Here {
 impl State {
     /// The same in the file of this birth, to which it is to be written.
     #[must_use]
-    pub fn in_file(mut self, birth: Birth) -> Self {
-        self.home.file = Some(birth);
+    pub fn in_file(mut self, file_identity: FileIdentity) -> Self {
+        self.home.file = Some(file_identity);
         self
     }
 
@@ -229,17 +230,17 @@ impl State {
     }
 
     /// Each layout with its marks, the server's own first.
-    pub fn tables(&self) -> impl Iterator<Item = (&Layout, &Marks)> {
+    pub fn tables(&self) -> impl Iterator<Item = (&Layout, &NodeHighWaterMarks)> {
         let others = self.others.layouts.iter().map(|other| (&other.layout, &other.of));
         std::iter::once((&self.layout, &self.own)).chain(others)
     }
 
-    pub(super) fn all_marks(&self) -> impl Iterator<Item = &Mark> {
-        self.tables().flat_map(|(_, of)| &of.marks)
+    pub(super) fn all_high_water_marks(&self) -> impl Iterator<Item = &NodeHighWaterMark> {
+        self.tables().flat_map(|(_, of)| &of.high_water_marks)
     }
 
-    pub(super) fn all_marks_mut(&mut self) -> impl Iterator<Item = &mut Mark> {
-        let others = self.others.layouts.iter_mut().flat_map(|other| &mut other.of.marks);
-        self.own.marks.iter_mut().chain(others)
+    pub(super) fn all_high_water_marks_mut(&mut self) -> impl Iterator<Item = &mut NodeHighWaterMark> {
+        let others = self.others.layouts.iter_mut().flat_map(|other| &mut other.of.high_water_marks);
+        self.own.high_water_marks.iter_mut().chain(others)
     }
 }

@@ -1,11 +1,11 @@
 //! The outside world of a refill worker, beside registries: its process and its tables.
 
-use super::job::Job;
 use super::memory::{RefillSettings, SharedMemory};
-use crate::registry::link::Site;
+use super::task::RefillTask;
+use crate::registry::link::Endpoint;
 use crate::registry::wire;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{CarryOver, Reached, Reserved};
+use crate::sequence::reservation::{Reached, Reserved, SavedRange};
 use crate::sequence::slot::TagSlot;
 use crate::sequence::tag_rows::TagRows;
 use std::time::Duration;
@@ -22,20 +22,20 @@ pub trait RefillHost: SharedMemory {
     /// Returns what the settings say now.
     fn settings(&self) -> RefillSettings;
     /// The tags of its database with requests that have no answer.
-    fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;
+    fn tasks(&self) -> Vec<RefillTask<'_, Self::Slot>>;
     /// Returns whether a registry of its database gave no answer last, and is to be asked again by now.
     fn has_registry_to_probe(&self) -> bool;
     /// Takes all places away from tags of a table that is gone.
     fn leave_table(&self, source: u32);
 
-    /// Returns whether it is to leave after this round, as other databases wait for its place.
+    /// Returns whether it is to leave after this round, as other databases wait for its slot.
     fn is_dismissed(&self) -> bool;
     /// Returns whether it should have left already.
     fn is_overdue(&self) -> bool;
-    /// Returns whether databases wait for a place: a worker with nothing to do leaves then.
+    /// Returns whether databases wait for a slot: a worker with nothing to do leaves then.
     fn is_crowded(&self) -> bool;
     /// Notes that its turn was not in vain.
-    fn note_served(&self);
+    fn record_served(&self);
     /// Sleeps where there was nothing to do since an instant of its uptime; false: it is to leave.
     fn rest(&self, last_work: Duration) -> bool;
     /// Sleeps until it is woken, and no longer than this.
@@ -50,9 +50,9 @@ pub trait RefillHost: SharedMemory {
 }
 
 /// Ids that were reserved when the server stopped and that no session got.
-pub trait CarryOvers {
+pub trait SavedRangeSource {
     /// Those of a tag.
-    fn of(&self, source: u32, tag: &Tag) -> Option<CarryOver>;
+    fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange>;
 
     /// Notes what was taken up of it, whatever becomes of the rows: durable when this returns true. Else nothing of it may be
     /// handed out.
@@ -84,11 +84,11 @@ pub trait Tables: TagRows {
     /// others', too.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
     /// Those registries, in their order.
-    fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
     /// Returns whether this registry is one of them.
     fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Notes the timeline of a registry, where it is a later one.
-    fn note_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
+    fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
     /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
     /// registries are in use has the table locked against that.
     fn lock_received(&mut self) -> Result<(), Self::Error>;

@@ -1,8 +1,8 @@
 //! The table of this database as a registry.
 
-use super::host::{CarryOvers, Database, RefillHost, Tables};
-use super::job::Job;
+use super::host::{Database, RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
+use super::task::RefillTask;
 use crate::guard::{Guard, holds};
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
@@ -17,28 +17,28 @@ pub struct LocalRegistry<'w, 'h, H, C> {
 /// Outcomes, or the reason why the table is of no use: the transaction did not fail.
 type Reservation = Result<Vec<Option<Outcome>>, RefillError>;
 
-impl<H: RefillHost, C: CarryOvers> LocalRegistry<'_, '_, H, C> {
+impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
     fn reserve_in<T: Tables>(
         &self,
         tables: &mut T,
-        jobs: &[&Job<'_, H::Slot>],
+        tasks: &[&RefillTask<'_, H::Slot>],
         wait: LockWait,
     ) -> Result<Reservation, <T as TagRows>::Error> {
-        let Some(source) = tables.source() else { return Ok(Ok(vec![None; jobs.len()])) };
+        let Some(source) = tables.source() else { return Ok(Ok(vec![None; tasks.len()])) };
         if tables.uses_registries()? {
             return Ok(Err(RefillError::Elsewhere));
         }
         if tables.is_clustered()? {
             return Ok(Err(RefillError::Unregistered));
         }
-        let Refill { host, carry_over, .. } = self.refill;
-        let mut outcomes = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let create = if job.creates() { Create::Yes(None) } else { Create::No };
-            outcomes.push(if source == job.source {
-                Some(reserve(tables, &job.tag, create, wait, |_, row| {
-                    let left = carry_over.of(job.source, &job.tag);
-                    Ok(job.wish(*host, host.settings(), left, job.floor(*host, row)))
+        let Refill { host, saved_range, .. } = self.refill;
+        let mut outcomes = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let create = if task.creates() { Create::Yes(None) } else { Create::No };
+            outcomes.push(if source == task.source {
+                Some(reserve(tables, &task.tag, create, wait, |_, row| {
+                    let left = saved_range.of(task.source, &task.tag);
+                    Ok(task.demand(*host, host.settings(), left, task.high_water_mark(*host, row)))
                 })?)
             } else {
                 None
@@ -50,7 +50,7 @@ impl<H: RefillHost, C: CarryOvers> LocalRegistry<'_, '_, H, C> {
     }
 }
 
-impl<H: RefillHost, C: CarryOvers> RefillRegistry<H::Slot> for LocalRegistry<'_, '_, H, C> {
+impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegistry<'_, '_, H, C> {
     const MOST: usize = usize::MAX;
 
     fn count(&self) -> usize {
@@ -62,9 +62,9 @@ impl<H: RefillHost, C: CarryOvers> RefillRegistry<H::Slot> for LocalRegistry<'_,
     }
 
     /// One transaction for all of them.
-    fn reserve(&mut self, jobs: &[&Job<'_, H::Slot>], wait: LockWait) -> Reservation {
+    fn reserve(&mut self, tasks: &[&RefillTask<'_, H::Slot>], wait: LockWait) -> Reservation {
         let database = self.refill.host.database();
-        let reserved = database.transaction(|tables| self.reserve_in(tables, jobs, wait));
+        let reserved = database.transaction(|tables| self.reserve_in(tables, tasks, wait));
         let reserved = reserved.map_err(RefillError::Here)?;
         self.is_elsewhere |= matches!(reserved, Err(RefillError::Elsewhere));
         reserved
@@ -72,9 +72,9 @@ impl<H: RefillHost, C: CarryOvers> RefillRegistry<H::Slot> for LocalRegistry<'_,
 
     /// Should that fail, they are a gap. Whose the slot is by now does not matter: the row's version tells whether it is as
     /// the reservation left it.
-    fn give_back(&self, job: &Job<'_, H::Slot>, reserved: &Reserved) {
+    fn give_back(&self, task: &RefillTask<'_, H::Slot>, reserved: &Reserved) {
         let given = self.refill.host.database().transaction(|tables| match tables.source() {
-            Some(source) if source == job.source => give_back(tables, &job.tag, reserved),
+            Some(source) if source == task.source => give_back(tables, &task.tag, reserved),
             _ => Ok(()),
         });
         drop(given);

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{Floor, Reached};
+use crate::sequence::reservation::{HighWaterMark, Reached};
 use std::time::Duration;
 
 /// Settings, which may change from one round to the next.
@@ -24,7 +24,7 @@ pub trait SharedMemory: Clock {
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
 
     /// Returns how far transactions came that were rolled back, of a tag in a table of tags.
-    fn floor(&self, source: u32, tag: &Tag) -> Option<Floor>;
+    fn high_water_mark(&self, source: u32, tag: &Tag) -> Option<HighWaterMark>;
     /// The row knows of ids up to this one by now; None: what was noted is of no more use.
-    fn clear_floor(&self, source: u32, tag: &Tag, known: Option<Reached>);
+    fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>);
 }

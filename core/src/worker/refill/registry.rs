@@ -1,13 +1,13 @@
 //! Serving tags from a registry: this database's table of tags is one, other servers have the others.
 
-use super::host::{CarryOvers, Database, RefillHost, Tables, TransactionError};
-use super::job::Job;
+use super::host::{Database, RefillHost, SavedRangeSource, Tables, TransactionError};
+use super::task::RefillTask;
 use crate::guard::{Guard, holds};
 use crate::registry::error::{RegistryError, SqlError};
-use crate::sequence::request::Answer;
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::slot::Trouble;
 use crate::sequence::tag_rows::{LockWait, TagRows};
+use crate::sequence::tickets::Answer;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -52,55 +52,65 @@ pub trait RefillRegistry<S> {
     ///
     /// # Errors
     /// Nothing may be handed out.
-    fn reserve(&mut self, jobs: &[&Job<'_, S>], wait: LockWait) -> Result<Vec<Option<Outcome>>, RefillError>;
+    fn reserve(
+        &mut self,
+        tasks: &[&RefillTask<'_, S>],
+        wait: LockWait,
+    ) -> Result<Vec<Option<Outcome>>, RefillError>;
     /// Gives ids back that were not published, where that takes no other request. Else they are a gap.
-    fn give_back(&self, _job: &Job<'_, S>, _reserved: &Reserved) {}
+    fn give_back(&self, _task: &RefillTask<'_, S>, _reserved: &Reserved) {}
 }
 
 /// The parts of a refill worker that serve from any registry.
 pub struct Refill<'h, H, C> {
     pub host: &'h H,
-    pub carry_over: C,
+    pub saved_range: C,
     /// Rows that are locked are waited for in turns.
     pub turn: Cell<usize>,
 }
 
 /// Jobs, as they are passed from one registry to the next.
-pub type Jobs<'j, 'h, H> = Vec<&'j Job<'h, <H as RefillHost>::Slot>>;
+pub type Tasks<'j, 'h, H> = Vec<&'j RefillTask<'h, <H as RefillHost>::Slot>>;
 
-impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
+impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
     /// Serves jobs from one registry, which waits for no row that is locked: but for one that was locked the last time, too, in a
     /// request of its own. Another one is waited for in each round, as all others wait meanwhile. Returns the jobs without an answer.
     pub fn serve<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
-        jobs: &[&'j Job<'h, H::Slot>],
-    ) -> Jobs<'j, 'h, H> {
-        let were_locked: Vec<(&'j Job<'h, H::Slot>, usize)> =
-            jobs.iter().filter(|job| job.was_locked()).map(|job| (*job, job.denials())).collect();
-        let waits = registry.waits(were_locked.len(), jobs.len());
+        tasks: &[&'j RefillTask<'h, H::Slot>],
+    ) -> Tasks<'j, 'h, H> {
+        let were_locked: Vec<(&'j RefillTask<'h, H::Slot>, usize)> =
+            tasks.iter().filter(|task| task.was_locked()).map(|task| (*task, task.denials())).collect();
+        let waits = registry.waits(were_locked.len(), tasks.len());
         // One that cannot be served must not take the others with it: not twice.
-        let (failed, sound): (Jobs<'j, 'h, H>, Jobs<'j, 'h, H>) =
-            jobs.iter().partition(|job| job.has_failed());
+        let (failed, sound): (Tasks<'j, 'h, H>, Tasks<'j, 'h, H>) =
+            tasks.iter().partition(|task| task.has_failed());
         let (mut left, serves) = self.ask_each(registry, sound.chunks(R::MOST).chain(failed.chunks(1)));
         if serves
             && waits
-            && let Some(job) = self.turn_of(&were_locked)
+            && let Some(task) = self.turn_of(&were_locked)
         {
-            left.retain(|other| !std::ptr::eq(*other, job));
-            left.extend(self.ask(registry, &[job], LockWait::Wait).0);
+            left.retain(|other| !std::ptr::eq(*other, task));
+            left.extend(self.ask(registry, &[task], LockWait::Wait).0);
         }
         left
     }
 
     /// One of these that are locked still, if any: another one each time. Those with another number of denials than before have been
     /// denied here, and are not locked.
-    fn turn_of<'j>(&self, were_locked: &[(&'j Job<'h, H::Slot>, usize)]) -> Option<&'j Job<'h, H::Slot>> {
-        let is_locked = |job: &Job<'_, H::Slot>, before| {
-            job.was_locked() && !job.is_answered() && job.denials() == before
+    fn turn_of<'j>(
+        &self,
+        were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],
+    ) -> Option<&'j RefillTask<'h, H::Slot>> {
+        let is_locked = |task: &RefillTask<'_, H::Slot>, before| {
+            task.was_locked() && !task.is_answered() && task.denials() == before
         };
-        let locked: Jobs<'j, 'h, H> =
-            were_locked.iter().filter(|(job, before)| is_locked(job, *before)).map(|(job, _)| *job).collect();
+        let locked: Tasks<'j, 'h, H> = were_locked
+            .iter()
+            .filter(|(task, before)| is_locked(task, *before))
+            .map(|(task, _)| *task)
+            .collect();
         let turn = self.turn.replace(self.turn.get().wrapping_add(1));
         locked.get(turn.checked_rem(locked.len())?).copied()
     }
@@ -110,8 +120,8 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
     fn ask_each<'a, 'j: 'a, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
-        requests: impl Iterator<Item = &'a [&'j Job<'h, H::Slot>]>,
-    ) -> (Jobs<'j, 'h, H>, bool)
+        requests: impl Iterator<Item = &'a [&'j RefillTask<'h, H::Slot>]>,
+    ) -> (Tasks<'j, 'h, H>, bool)
     where
         'h: 'a,
         H::Slot: 'a,
@@ -133,77 +143,77 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
     fn ask<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
-        jobs: &[&'j Job<'h, H::Slot>],
+        tasks: &[&'j RefillTask<'h, H::Slot>],
         wait: LockWait,
-    ) -> (Jobs<'j, 'h, H>, bool) {
+    ) -> (Tasks<'j, 'h, H>, bool) {
         let started = self.host.uptime();
         let mut serves = true;
-        match registry.reserve(jobs, wait) {
-            Ok(outcomes) if self.note_taken_up(jobs, &outcomes) => {
+        match registry.reserve(tasks, wait) {
+            Ok(outcomes) if self.record_taken_up(tasks, &outcomes) => {
                 let took = self.host.uptime().saturating_sub(started);
-                for (job, outcome) in jobs.iter().zip(outcomes) {
-                    self.take_up(registry, job, outcome, took);
+                for (task, outcome) in tasks.iter().zip(outcomes) {
+                    self.take_up(registry, task, outcome, took);
                 }
             }
             // The reserved ids are a gap.
             Ok(outcomes) => {
                 let reserved = |outcome: &Option<Outcome>| matches!(outcome, Some(Outcome::Reserved(_)));
-                let lost = jobs.iter().zip(&outcomes).filter(|(_, outcome)| reserved(outcome));
-                lost.for_each(|(job, _)| job.note_locked());
+                let lost = tasks.iter().zip(&outcomes).filter(|(_, outcome)| reserved(outcome));
+                lost.for_each(|(task, _)| task.record_locked());
                 serves = false;
             }
             // One that cannot be served must not take the others with it.
-            Err(failure) if failure.is_of_tag() && jobs.len() > 1 => {
-                return self.ask_each(registry, jobs.chunks(1));
+            Err(failure) if failure.is_of_tag() && tasks.len() > 1 => {
+                return self.ask_each(registry, tasks.chunks(1));
             }
             Err(failure) => {
-                for job in jobs {
-                    self.note(&failure, job);
+                for task in tasks {
+                    self.record(&failure, task);
                 }
                 serves = failure.is_of_tag() || matches!(failure, RefillError::Unregistered);
             }
         }
-        (jobs.iter().copied().filter(|job| !job.is_answered()).collect(), serves)
+        (tasks.iter().copied().filter(|task| !task.is_answered()).collect(), serves)
     }
 
     /// Notes durably which saved ranges were taken up; false: none of what was reserved may be handed out.
-    fn note_taken_up(&self, jobs: &[&Job<'h, H::Slot>], outcomes: &[Option<Outcome>]) -> bool {
-        let reserved = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| match outcome {
-            Some(Outcome::Reserved(reserved)) => Some((job.source, &job.tag, reserved)),
+    fn record_taken_up(&self, tasks: &[&RefillTask<'h, H::Slot>], outcomes: &[Option<Outcome>]) -> bool {
+        let reserved = tasks.iter().zip(outcomes).filter_map(|(task, outcome)| match outcome {
+            Some(Outcome::Reserved(reserved)) => Some((task.source, &task.tag, reserved)),
             _ => None,
         });
-        !holds(Guard::NotedFirst) || self.carry_over.take_up(reserved)
+        !holds(Guard::RecordedFirst) || self.saved_range.take_up(reserved)
     }
 
     /// Publishes what was reserved, and answers the callers.
     fn take_up<R: RefillRegistry<H::Slot>>(
         &self,
         registry: &R,
-        job: &Job<'h, H::Slot>,
+        task: &RefillTask<'h, H::Slot>,
         outcome: Option<Outcome>,
         took: Duration,
     ) {
         match outcome {
             None => {
-                self.host.leave_table(job.source);
-                job.answer(Answer::NoTable);
+                self.host.leave_table(task.source);
+                task.answer(Answer::NoTable);
             }
             Some(Outcome::Reserved(reserved)) => {
-                if !job.put_out(self.host, &reserved, took) {
-                    registry.give_back(job, &reserved);
+                if !task.put_out(self.host, &reserved, took) {
+                    registry.give_back(task, &reserved);
                 }
-                job.supplied();
+                task.supplied();
             }
-            Some(Outcome::Locked) => job.note_locked(),
+            Some(Outcome::Locked) => task.record_locked(),
             Some(denial @ (Outcome::Unknown | Outcome::Exhausted(_))) => {
-                job.deny(&denial, registry.count());
+                task.deny(&denial, registry.count());
             }
             Some(Outcome::Unfit(_) | Outcome::Garbled(_)) => {}
         }
     }
 
     /// Notes why a job could not be done.
-    pub fn note(&self, failure: &RefillError, job: &Job<'h, H::Slot>) {
+    pub fn record(&self, failure: &RefillError, task: &RefillTask<'h, H::Slot>) {
         let failed = |code, what: &str, why: &str| {
             self.host.say_once(format!("snowflake_ids could not {what}: {why}"));
             Trouble::Failed(code)
@@ -219,10 +229,10 @@ impl<'h, H: RefillHost, C: CarryOvers> Refill<'h, H, C> {
             }
             RefillError::Here(error) => failed(error.code, "reserve ids", &error.message),
             RefillError::Unnoted(error) => failed(error.code, "note ids that it received", &error.message),
-            RefillError::Unregistered => return job.answer(Answer::NoRegistry),
+            RefillError::Unregistered => return task.answer(Answer::NoRegistry),
             RefillError::Elsewhere | RefillError::Paused => return,
         };
-        job.note_trouble(trouble);
+        task.record_trouble(trouble);
     }
 
     /// Runs a transaction for what other servers give.

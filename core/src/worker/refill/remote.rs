@@ -3,15 +3,15 @@
 //! One is asked for all tags at once; the next one is asked for the rest. Received ids are written down before they are handed out, so
 //! that a registry that was set back to an earlier state is noticed, even after a crash.
 
-use super::host::{CarryOvers, RefillHost, Tables};
-use super::job::Job;
+use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
+use super::task::RefillTask;
 use crate::clock::UnixMicros;
 use crate::error::ended;
 use crate::guard::{Guard, holds};
 use crate::registry::error::{Complaint, RegistryError};
 use crate::registry::failover::BACKOFF;
-use crate::registry::link::{RegistryLink, RegistryNotes, Site};
+use crate::registry::link::{Endpoint, EndpointStatus, RegistryLink};
 use crate::registry::wire::{self, MAX_WANTS, RequestBody, ReserveRequest, Response, ResponseBody, cut};
 use crate::sequence::definition::MAX_TAG_CHARS;
 use crate::sequence::reservation::Outcome;
@@ -50,25 +50,25 @@ impl<L: RegistryLink> Remote<L> {
 }
 
 /// Returns the time that one of so many registries may take to answer.
-pub fn limit(host: &impl RefillHost, sites: usize) -> Duration {
-    host.settings().registry_timeout / if sites > 1 { FRACTION } else { 1 }
+pub fn limit(host: &impl RefillHost, endpoints: usize) -> Duration {
+    host.settings().registry_timeout / if endpoints > 1 { FRACTION } else { 1 }
 }
 
 /// One of several registries on other servers.
 pub struct RemoteRegistry<'w, 'h, H, L, C> {
     pub refill: &'w Refill<'h, H, C>,
     pub remote: &'w mut Remote<L>,
-    pub site: &'w Site,
-    pub sites: usize,
+    pub endpoint: &'w Endpoint,
+    pub endpoints: usize,
 }
 
-impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RefillRegistry<H::Slot>
+impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot>
     for RemoteRegistry<'_, '_, H, L, C>
 {
     const MOST: usize = MAX_WANTS;
 
     fn count(&self) -> usize {
-        self.sites
+        self.endpoints
     }
 
     /// A request of one tag waits in any case.
@@ -79,7 +79,7 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RefillRegistry<H::Slot>
 
     fn reserve(
         &mut self,
-        jobs: &[&Job<'_, H::Slot>],
+        tasks: &[&RefillTask<'_, H::Slot>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError> {
         // Ids that could not be noted are lost, so that none are asked for again at once.
@@ -89,23 +89,23 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RefillRegistry<H::Slot>
         {
             return Err(RefillError::Paused);
         }
-        let reserved = self.reserve_and_note(jobs);
+        let reserved = self.reserve_and_record(tasks);
         if wait == LockWait::Wait {
             self.remote.waited = self.uptime();
         }
-        let notes = self.remote.link.notes(self.site);
+        let status = self.remote.link.status(self.endpoint);
         match &reserved {
             Ok(outcomes) => {
-                let wrong = jobs.iter().zip(outcomes).filter(|(job, outcome)| self.is_wrong(job, outcome));
+                let wrong = tasks.iter().zip(outcomes).filter(|(task, outcome)| self.is_wrong(task, outcome));
                 if wrong.count() == 0 {
-                    notes.clear_complaint();
+                    status.clear_complaint();
                 }
             }
-            Err(RefillError::Away(error)) if error.is_conflict() && jobs.len() == 1 => {
-                notes.complain(&Complaint::new(LOCKED, LOCKED_HINT));
+            Err(RefillError::Away(error)) if error.is_conflict() && tasks.len() == 1 => {
+                status.complain(&Complaint::new(LOCKED, LOCKED_HINT));
             }
             Err(RefillError::Unnoted(failed)) if failed.is_lock_timeout => {
-                notes.complain(&Complaint::new(LOCKED_HERE, LOCKED_HERE_HINT));
+                status.complain(&Complaint::new(LOCKED_HERE, LOCKED_HERE_HINT));
             }
             Err(_) => {}
         }
@@ -113,39 +113,42 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RefillRegistry<H::Slot>
     }
 }
 
-impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L, C> {
+impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_, H, L, C> {
     fn uptime(&self) -> Duration {
         self.refill.host.uptime()
     }
 
-    fn reserve_and_note(&mut self, jobs: &[&Job<'_, H::Slot>]) -> Result<Vec<Outcome>, RefillError> {
+    fn reserve_and_record(
+        &mut self,
+        tasks: &[&RefillTask<'_, H::Slot>],
+    ) -> Result<Vec<Outcome>, RefillError> {
         let Refill { host, .. } = self.refill;
         let wants: Vec<ReserveRequest> = self.refill.transaction(|tables| {
             // Ids that cannot be noted are not asked for.
             tables.lock_received()?;
-            jobs.iter().map(|job| self.want(tables, job)).collect()
+            tasks.iter().map(|task| self.want(tables, task)).collect()
         })?;
-        let wishes: Vec<_> = wants.iter().map(|want| want.wish.clone()).collect();
-        let limit = limit(*host, self.sites);
-        let answer = self.remote.link.ask(self.site, RequestBody::Reserve(wants), limit);
+        let demands: Vec<_> = wants.iter().map(|want| want.demand.clone()).collect();
+        let limit = limit(*host, self.endpoints);
+        let answer = self.remote.link.ask(self.endpoint, RequestBody::Reserve(wants), limit);
         let Response { registry, clock, said } = answer.map_err(RefillError::Away)?;
         let ResponseBody::Reserved(mut outcomes) = said else {
             return Err(self.garbled(RegistryError::other_kind()));
         };
-        if outcomes.len() != jobs.len() {
+        if outcomes.len() != tasks.len() {
             let why = "it answers for another number of tags".to_owned();
             return Err(self.garbled(RegistryError::Garbled(why)));
         }
         let now = host.now();
-        for (outcome, wish) in outcomes.iter_mut().zip(&wishes) {
+        for (outcome, demand) in outcomes.iter_mut().zip(&demands) {
             if let Outcome::Reserved(reserved) = outcome
-                && let Err(wrong) = reserved.check(wish, clock, now)
+                && let Err(wrong) = reserved.check(demand, clock, now)
             {
                 *outcome = Outcome::Garbled(format!("it gives {wrong}"));
             }
             not_over_yet(outcome, clock, now);
         }
-        if holds(Guard::ReceivedFirst) && !self.note_received(&registry, jobs, &outcomes)? {
+        if holds(Guard::ReceivedFirst) && !self.record_received(&registry, tasks, &outcomes)? {
             outcomes.fill(Outcome::Locked);
         }
         Ok(outcomes)
@@ -155,58 +158,62 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
     fn want<T: Tables>(
         &self,
         tables: &mut T,
-        job: &Job<'_, H::Slot>,
+        task: &RefillTask<'_, H::Slot>,
     ) -> Result<ReserveRequest, <T as TagRows>::Error> {
-        let Refill { host, carry_over, .. } = self.refill;
+        let Refill { host, saved_range, .. } = self.refill;
         // Floors are of rows here.
-        let mut wish = job.wish(*host, host.settings(), carry_over.of(job.source, &job.tag), None);
-        let received = tables.received(&self.site.seen.identity, &job.tag)?;
-        wish.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
+        let mut demand = task.demand(*host, host.settings(), saved_range.of(task.source, &task.tag), None);
+        let received = tables.received(&self.endpoint.seen.identity, &task.tag)?;
+        demand.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
         // Once only, even if the registry is set back to where it was.
         let version = received.map(|received| received.version);
-        let is_last = |version_then| Some(version_then) == version || !holds(Guard::CarryOverIsLast);
-        wish.carry_over = wish.carry_over.filter(|carry_over| is_last(carry_over.version));
-        wish.share = self.site.share(self.sites).filter(|_| holds(Guard::Share));
-        wish.clock = Some(host.now());
-        Ok(ReserveRequest { tag: tables.to_utf8(&job.tag).unwrap_or_default(), create: job.creates(), wish })
+        let is_last = |version_then| Some(version_then) == version || !holds(Guard::SavedRangeIsLast);
+        demand.saved_range = demand.saved_range.filter(|saved_range| is_last(saved_range.version));
+        demand.share = self.endpoint.share(self.endpoints).filter(|_| holds(Guard::Share));
+        demand.clock = Some(host.now());
+        Ok(ReserveRequest {
+            tag: tables.to_utf8(&task.tag).unwrap_or_default(),
+            create: task.creates(),
+            demand,
+        })
     }
 
     /// Notes what was received; false: the registry is not in use any more, and nothing of it may be handed out.
-    fn note_received(
+    fn record_received(
         &mut self,
         answered: &wire::RegistryName,
-        jobs: &[&Job<'_, H::Slot>],
+        tasks: &[&RefillTask<'_, H::Slot>],
         outcomes: &[Outcome],
     ) -> Result<bool, RefillError> {
-        let seen = &self.site.seen;
-        let noted = self.refill.transaction(|tables| {
+        let seen = &self.endpoint.seen;
+        let recorded = self.refill.transaction(|tables| {
             if answered.timeline > seen.timeline {
-                tables.note_seen(answered)?;
+                tables.record_seen(answered)?;
             }
-            for (job, outcome) in jobs.iter().zip(outcomes) {
+            for (task, outcome) in tasks.iter().zip(outcomes) {
                 if let Outcome::Reserved(reserved) = outcome {
-                    tables.receive(&seen.identity, &job.tag, reserved)?;
+                    tables.receive(&seen.identity, &task.tag, reserved)?;
                 }
             }
             // The written rows hold up a session that wants to use other registries: the answer stays true.
             Ok(!holds(Guard::StillUsed) || tables.is_used(&seen.identity)?)
         });
-        self.remote.lost = noted.is_err().then(|| self.uptime());
-        noted
+        self.remote.lost = recorded.is_err().then(|| self.uptime());
+        recorded
     }
 
     /// Returns whether something stands against the registry by an outcome; notes what, or that ids came from it.
-    fn is_wrong(&self, job: &Job<'_, H::Slot>, outcome: &Outcome) -> bool {
+    fn is_wrong(&self, task: &RefillTask<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {
-            Outcome::Reserved(_) => job.state().registry.store(self.site.position, Relaxed),
+            Outcome::Reserved(_) => task.state().registry.store(self.endpoint.position, Relaxed),
             Outcome::Unfit(unfit) => {
-                let hint = unfit.hint(&self.shown(job));
-                self.complain(job, &format!("must not be used. {}", unfit.detail()), hint);
+                let hint = unfit.hint(&self.shown(task));
+                self.complain(task, &format!("must not be used. {}", unfit.detail()), hint);
             }
             // The outcomes of other tags count all the same.
             Outcome::Garbled(why) => {
                 let hint = RegistryError::Garbled(String::new()).hint();
-                self.complain(job, &format!("is told of in a way that makes no sense: {why}"), hint);
+                self.complain(task, &format!("is told of in a way that makes no sense: {why}"), hint);
             }
             // There, or because the registries were changed meanwhile.
             Outcome::Locked | Outcome::Unknown | Outcome::Exhausted(_) => {}
@@ -215,29 +222,29 @@ impl<H: RefillHost, L: RegistryLink, C: CarryOvers> RemoteRegistry<'_, '_, H, L,
     }
 
     /// The tag, for people of this database.
-    fn shown(&self, job: &Job<'_, H::Slot>) -> String {
-        cut(&self.refill.host.shown(&job.tag), MAX_TAG_CHARS)
+    fn shown(&self, task: &RefillTask<'_, H::Slot>) -> String {
+        cut(&self.refill.host.shown(&task.tag), MAX_TAG_CHARS)
     }
 
-    fn complain(&self, job: &Job<'_, H::Slot>, what: &str, hint: String) {
-        job.note_trouble(Trouble::Registry);
-        let why = format!("its row of segment tag \"{}\" {what}", self.shown(job));
+    fn complain(&self, task: &RefillTask<'_, H::Slot>, what: &str, hint: String) {
+        task.record_trouble(Trouble::Registry);
+        let why = format!("its row of segment tag \"{}\" {what}", self.shown(task));
         // A caller that waits for another tag is told of it, too, and may have no right to know this one.
         let briefly = Some("a row of a segment tag there must not be used".to_owned());
         let complaint = Complaint { briefly, ..Complaint::new(why, hint) };
-        self.remote.link.notes(self.site).complain(&complaint);
+        self.remote.link.status(self.endpoint).complain(&complaint);
         let (why, hint) = (ended(complaint.why), complaint.hint);
-        self.refill.host.say_once(format!("registry \"{}\": {why} {hint}", self.site.server));
+        self.refill.host.say_once(format!("registry \"{}\": {why} {hint}", self.endpoint.server));
     }
 
     /// An answer that is not to be believed counts as none.
     fn garbled(&self, error: RegistryError) -> RefillError {
-        let (notes, complaint) = (self.remote.link.notes(self.site), error.complaint());
-        if notes.is_news(&complaint) {
-            let (server, why) = (&self.site.server, &complaint.why);
+        let (status, complaint) = (self.remote.link.status(self.endpoint), error.complaint());
+        if status.is_news(&complaint) {
+            let (server, why) = (&self.endpoint.server, &complaint.why);
             self.refill.host.say_once(format!("snowflake_ids got no ids of registry \"{server}\": {why}"));
         }
-        notes.failed(&complaint);
+        status.failed(&complaint);
         RefillError::Away(error)
     }
 }

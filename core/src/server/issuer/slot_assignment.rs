@@ -1,0 +1,171 @@
+//! The slots of layouts.
+
+use super::error::{IssuerError, NoRoom};
+use super::host::Host;
+use super::issuing::{Counter, Issuer, end, tick_of};
+use super::slot::{Issuing, Occupancy, SlotRef};
+use crate::ids::layout::{Field, Layout};
+use crate::server::state::{Identity, State};
+use crate::sync::Ordering;
+use rustc_hash::FxHashMap;
+use std::time::Duration;
+
+/// Time that nothing was taken at a slot that is given to another layout.
+const IDLE: Duration = Duration::from_mins(1);
+
+impl<H: Host> Issuer<'_, H> {
+    /// Finds a slot for a layout: its own, a free one, one at which nothing was taken for a while, or one of the database that
+    /// holds most, whose mark is settled first. Ids flow from it once there is a term ([`Issuer::provide_in`]). A database may take
+    /// a slot while it holds fewer than are free, or two fewer than another one: so it gets at most half of those that are free,
+    /// and many databases together leave each other one the same number.
+    ///
+    /// # Errors
+    /// [`IssuerError`]: all are in use, the database has its share, or the node does not fit the layout.
+    pub fn assign_slot(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
+        if *layout == self.shared.layout {
+            return Ok(SlotRef::Own);
+        }
+        self.assign_slot_in(&mut self.host.lock(), layout)
+    }
+
+    /// The same, under the state lock.
+    pub(super) fn assign_slot_in(
+        &self,
+        issuing: &mut Issuing,
+        layout: &Layout,
+    ) -> Result<SlotRef, IssuerError> {
+        if *layout == self.shared.layout {
+            return Ok(SlotRef::Own);
+        }
+        if let Some(index) = issuing.slot_of(layout) {
+            return Ok(self.slot_ref_at(index));
+        }
+        let mut state = self.open(issuing)?;
+        self.check_room(&mut state, layout)?;
+        let index = self.make_room(issuing, &mut state)?;
+        let (slot, now) = (&self.shared.slots[index], self.host.reading());
+        debug_assert!(!slot.generator.is_open(), "a place changes hands while its generator is open");
+        slot.reuse();
+        slot.generator.resume(tick_of(layout, state.seen), tick_of(layout, now.wall));
+        issuing.slots[index] = Occupancy {
+            layout: Some(*layout),
+            database: self.host.database(),
+            node: None,
+            assigned_at: now.since_boot,
+            seen: (slot.generator.next(), now.since_boot),
+        };
+        Ok(self.slot_ref_at(index))
+    }
+
+    fn slot_ref_at(&self, index: usize) -> SlotRef {
+        let slot_generation = self.shared.slots[index].slot_generation.load(Ordering::Acquire);
+        SlotRef::Slot { index, slot_generation }
+    }
+
+    /// Returns what issues at a seat; None where that is another layout's by now. Under the state lock.
+    pub(super) fn counter_at(&self, issuing: &Issuing, slot_ref: SlotRef) -> Option<Counter<'_>> {
+        match slot_ref {
+            SlotRef::Own => Some(self.own_counter()),
+            SlotRef::Slot { index, .. } => {
+                let layout = issuing.slots.get(index)?.layout?;
+                (self.slot_ref_at(index) == slot_ref).then(|| self.counter_of(index, layout))
+            }
+        }
+    }
+
+    /// Returns whether the node fits a layout, for which a server without a registry may choose another worker id.
+    /// A need for another leased one is noted, so that the next one fits.
+    pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
+        let (datacenter, leased) = match self.shared.identity {
+            Identity::Fixed { datacenter, .. } => (datacenter, false),
+            Identity::Leased { datacenter } => (datacenter, true),
+        };
+        let no_room = |field, value| NoRoom { layout: *layout, field, value, leased };
+        if layout.check(Field::Datacenter, datacenter.into()).is_err() {
+            return Err(no_room(Field::Datacenter, datacenter).into());
+        }
+        let worker = state.node_in(layout).map_or(0, |node| node.worker);
+        if layout.check(Field::Worker, worker.into()).is_ok() {
+            return Ok(());
+        }
+        let settings = self.host.settings();
+        let usable = self.believed_now().plus_micros(settings.rules.max_drift);
+        if leased && state.choose_in(layout, settings.policy, usable) {
+            return Ok(());
+        }
+        // Any role may call again and again.
+        if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
+            self.write(state)?;
+        }
+        Err(no_room(Field::Worker, worker).into())
+    }
+
+    /// Notes at which slots something was taken since that was looked at last.
+    pub(super) fn observe_slots(&self, issuing: &mut Issuing) {
+        let now = self.host.reading().since_boot;
+        for (slot, occupancy) in self.shared.slots.iter().zip(issuing.slots.iter_mut()) {
+            if occupancy.layout.is_none() {
+                break;
+            }
+            let next = slot.generator.next();
+            if next != occupancy.seen.0 {
+                occupancy.seen = (next, now);
+            }
+        }
+    }
+
+    /// A slot that was never used, or else the one at which nothing was taken for the longest, if that is long enough or its
+    /// database holds most: its term is ended.
+    fn make_room(&self, issuing: &mut Issuing, state: &mut State) -> Result<usize, IssuerError> {
+        let (now, believed) = (self.host.reading().since_boot, self.believed_now());
+        let passed = |since: u64| Duration::from_micros(now.saturating_sub(since));
+        let is_idle = |index: usize, occupancy: &Occupancy| {
+            let Some(layout) = occupancy.layout else { return true };
+            let next = self.shared.slots[index].generator.next();
+            // By the clock, unless that was ahead when its last ids were taken.
+            let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
+            let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
+            passed(occupancy.assigned_at) >= IDLE && (is_passed || is_idle)
+        };
+        let (slots, database) = (issuing.slots.len(), self.host.database());
+        let used = issuing.used().count();
+        let (idle, active): (Vec<_>, Vec<_>) =
+            issuing.used().enumerate().partition(|(index, occupancy)| is_idle(*index, occupancy));
+        let mut holders = FxHashMap::<u32, usize>::default();
+        for (_, occupancy) in &active {
+            *holders.entry(occupancy.database).or_default() += 1;
+        }
+        let held = holders.get(&database).copied().unwrap_or_default();
+        let crowd = holders
+            .into_iter()
+            .filter(|(_, holds)| held + 1 < *holds)
+            .max_by_key(|(of, holds)| (*holds, *of));
+        let free = slots - active.len();
+        let longest = |found: &[(usize, &Occupancy)]| {
+            let found = found.iter().map(|(index, occupancy)| (passed(occupancy.seen.1), *index));
+            found.max().map(|(_, index)| index)
+        };
+        let left = longest(&idle).or_else(|| {
+            let (crowd, _) = crowd?;
+            let of_crowd: Vec<_> =
+                active.into_iter().filter(|(_, occupancy)| occupancy.database == crowd).collect();
+            longest(&of_crowd)
+        });
+        self.observe_slots(issuing);
+        if held >= free && crowd.is_none() {
+            return Err(IssuerError::NoSlot { slots, held, free });
+        } else if used < slots {
+            return Ok(used);
+        }
+        let index = left.ok_or(IssuerError::NoSlot { slots, held, free })?;
+        let layout = issuing.slots[index].layout.unwrap_or(self.shared.layout);
+        let counter = self.counter_of(index, layout);
+        if issuing.slots[index].node.is_some() {
+            end(issuing, state, &counter);
+            self.write(state)?;
+        }
+        let furthest = counter.generator.furthest();
+        issuing.gone = issuing.gone.max(Some(layout.instant_above(furthest)));
+        Ok(index)
+    }
+}

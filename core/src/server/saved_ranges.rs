@@ -1,0 +1,314 @@
+//! The state that outlasts a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
+//! no buffers, and how far transactions came that were rolled back.
+//!
+//! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others. It is
+//! durable before the first of them is handed out. So they serve once, whatever state the tables are set back to.
+
+use crate::error::excerpt;
+use crate::guard::{Guard, holds};
+use crate::sequence::definition::Range;
+use crate::sequence::reservation::{self, HighWaterMark};
+use crate::sequence::segment::{BufferStates, Period};
+use crate::server::form::{self, Head, Newer};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+/// The form of the file that this version writes. It reads all that came before.
+pub const VERSION: u32 = 2;
+
+/// The first form, whose lines have no checksums.
+const UNCHECKED: u32 = 1;
+
+/// After so many stops without a use of the tag a note is dropped: its tag may be no more.
+pub const MAX_STOPS: u32 = 100;
+
+/// Number of notes a file holds at most; the latest ones.
+pub const MAX_RECORDS: usize = 1_000_000;
+
+/// A tag of a server with many databases.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Name {
+    /// The tag's database,
+    pub database: u32,
+    /// the table of tags that it is in,
+    pub source: u32,
+    /// and what it is called.
+    #[serde(with = "letters")]
+    pub tag: Vec<u8>,
+}
+
+/// Bytes in whatever encoding as a text, short and fast to read: each is the letter of its number.
+mod letters {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::borrow::Cow;
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&bytes.iter().map(|byte| char::from(*byte)).collect::<String>())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.chars().map(u8::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
+/// A note of a tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedRecord<T> {
+    /// The tag.
+    pub of: Name,
+    /// Number of stops since it was made.
+    pub stops: u32,
+    /// The content.
+    pub what: T,
+}
+
+/// Ids of one tag.
+pub type RecordedRange = SavedRecord<reservation::SavedRange>;
+
+/// All that a file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedRecords {
+    /// The highest ids of transactions that were rolled back,
+    pub high_water_marks: Vec<SavedRecord<HighWaterMark>>,
+    /// and what is left over and was not taken up.
+    pub left: Vec<RecordedRange>,
+    /// The damage that hides what is left over, if there is any.
+    pub damage: Option<String>,
+}
+
+/// A tag that has a place when the server stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InUse {
+    /// Its name.
+    pub name: Name,
+    /// True if it had ids since the start, so that former notes of them hold no more.
+    pub had_ids: bool,
+    /// The ids that are left.
+    pub left: Option<reservation::SavedRange>,
+    /// The highest id of transactions that were rolled back.
+    pub high_water_mark: Option<HighWaterMark>,
+}
+
+impl SavedRecords {
+    /// Returns the notes of a stop. Of tags in use that is what is left of them; of all others what was noted at former
+    /// stops, as long as their databases are there.
+    #[must_use]
+    pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
+        let mut passed = FxHashSet::default();
+        let (mut high_water_marks, mut left) = (Vec::new(), Vec::new());
+        let mut high_water_mark_known = FxHashSet::default();
+        for tag in in_use {
+            let InUse { name, had_ids, left: rest, high_water_mark } = tag;
+            if had_ids {
+                passed.insert(name.clone());
+            }
+            let high_water_mark = high_water_mark.filter(|_| holds(Guard::HighWaterMarkSaved));
+            high_water_marks.extend(high_water_mark.map(|what| SavedRecord {
+                of: name.clone(),
+                stops: 0,
+                what,
+            }));
+            left.extend(rest.map(|what| SavedRecord { of: name.clone(), stops: 0, what }));
+            high_water_mark_known.insert(name);
+        }
+        high_water_marks.extend(unless(self.high_water_marks, &high_water_mark_known));
+        left.extend(unless(self.left, &passed));
+        let mut there: FxHashMap<u32, bool> = FxHashMap::default();
+        let mut is_there =
+            |name: &Name| *there.entry(name.database).or_insert_with(|| is_there(name.database));
+        high_water_marks.retain(|record| is_there(&record.of));
+        left.retain(|record| is_there(&record.of));
+        bound(&mut high_water_marks);
+        bound(&mut left);
+        Self { high_water_marks, left, damage: None }
+    }
+}
+
+/// Those of former stops that are not of these tags.
+fn unless<T>(former: Vec<SavedRecord<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item = SavedRecord<T>> {
+    let kept = except(former, tags, |record| &record.of);
+    kept.map(|record| SavedRecord { stops: record.stops.saturating_add(1), ..record })
+        .filter(|record| record.stops <= MAX_STOPS)
+}
+
+/// Returns what has none of these keys, each looked up once.
+pub fn except<T, K: Eq + Hash, S: BuildHasher>(
+    all: Vec<T>,
+    keys: &HashSet<K, S>,
+    key: impl Fn(&T) -> &K,
+) -> impl Iterator<Item = T> {
+    all.into_iter().filter(move |one| !keys.contains(key(one)))
+}
+
+/// The latest ones.
+fn bound<T>(records: &mut Vec<SavedRecord<T>>) {
+    if records.len() > MAX_RECORDS {
+        records.sort_by_key(|record| record.stops);
+        records.truncate(MAX_RECORDS);
+    }
+}
+
+/// Reason why a file says nothing, or not all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// The system does not give it; with the reason.
+    Io(String),
+    /// A newer release wrote it: it is still good there.
+    Newer(Newer),
+    /// It is no such file; with the reason.
+    Damaged(String),
+}
+
+/// As the rest of a line of the log.
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => f.write_str(error),
+            Self::Newer(newer) => write!(f, "{newer} Install at least version {}.", newer.release),
+            Self::Damaged(reason) => write!(f, "It is damaged: {reason}."),
+        }
+    }
+}
+
+/// A line after the first.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SavedLine {
+    #[serde(rename = "floor")]
+    HighWaterMark(SavedRecord<HighWaterMark>),
+    Left(RecordedRange),
+    Taken(TakenUp),
+}
+
+/// A line that says that the ids of a note were taken up.
+#[derive(Serialize, Deserialize)]
+struct TakenUp {
+    of: Name,
+    version: i64,
+}
+
+/// The file that says these.
+pub fn to_text(records: SavedRecords) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(&Head::new(VERSION))?;
+    text.push(b'\n');
+    let high_water_marks = records.high_water_marks.into_iter().map(SavedLine::HighWaterMark);
+    for line in high_water_marks.chain(records.left.into_iter().map(SavedLine::Left)) {
+        line.write(&mut text)?;
+    }
+    Ok(text)
+}
+
+/// Returns what is written behind the others when the ids of a note are taken up: these are the tag and the note's
+/// version. Begins a line anew, as the last one may be broken off.
+pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
+    let mut text = vec![b'\n'];
+    SavedLine::Taken(TakenUp { of, version }).write(&mut text)?;
+    Ok(text)
+}
+
+impl SavedLine {
+    /// Writes it behind a text, with its checksum.
+    fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        let json = serde_json::to_vec(self)?;
+        text.extend(format!("{:08x} ", crc32fast::hash(&json)).into_bytes());
+        text.extend(json);
+        text.push(b'\n');
+        Ok(())
+    }
+
+    /// Reads it, of a file of this form. What this version writes behind a file of the first form has its checksum all the
+    /// same.
+    fn read(text: &[u8], form: u32) -> Result<Self, String> {
+        let json = if form == UNCHECKED && text.starts_with(b"{") { text } else { checked(text)? };
+        serde_json::from_slice(json).map_err(|error| excerpt(&error.to_string()))
+    }
+}
+
+/// Returns what follows a checksum, if that is right.
+fn checked(text: &[u8]) -> Result<&[u8], String> {
+    const DIGITS: usize = 8;
+    let (sum, json) = text.split_at_checked(DIGITS).ok_or("a line is too short")?;
+    let sum = str::from_utf8(sum).ok().and_then(|sum| u32::from_str_radix(sum, 16).ok());
+    let json = json.trim_ascii();
+    if sum == Some(crc32fast::hash(json)) { Ok(json) } else { Err("a line has a wrong checksum".to_owned()) }
+}
+
+/// Returns what a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other
+/// damage may hide what was taken up, so that nothing is left over; floors count as far as they can be read.
+pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
+    let mut records = SavedRecords::default();
+    let mut taken = FxHashSet::default();
+    let (form, lines) = lines_of(text)?;
+    for line in lines {
+        match SavedLine::read(line, form) {
+            Ok(SavedLine::HighWaterMark(high_water_mark)) => records.high_water_marks.push(high_water_mark),
+            Ok(SavedLine::Left(left)) => records.left.push(left),
+            Ok(SavedLine::Taken(TakenUp { of, version })) => {
+                taken.insert((version, of));
+            }
+            Err(damage) => {
+                records.damage.get_or_insert(damage);
+            }
+        }
+    }
+    if records.damage.is_some() {
+        records.left.clear();
+    }
+    let versions: FxHashSet<i64> = taken.iter().map(|(version, _)| *version).collect();
+    let is_taken = |left: &RecordedRange| {
+        versions.contains(&left.what.version) && taken.contains(&(left.what.version, left.of.clone()))
+    };
+    records.left.retain(|left| !is_taken(left));
+    Ok(records)
+}
+
+/// Returns what a file says of transactions that were rolled back, which comes first: the rest of it is not read.
+pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
+    let (form, lines) = lines_of(text)?;
+    let lines = lines.map(|line| SavedLine::read(line, form));
+    let high_water_marks = lines.take_while(|line| matches!(line, Ok(SavedLine::HighWaterMark(_)) | Err(_)));
+    Ok(high_water_marks
+        .filter_map(|line| {
+            if let Ok(SavedLine::HighWaterMark(high_water_mark)) = line {
+                Some(high_water_mark)
+            } else {
+                None
+            }
+        })
+        .collect())
+}
+
+/// The form of a file, and the whole lines behind the first one, which says that this is such a file.
+fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadable> {
+    let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    if let Some(newer) = form::newer(first, VERSION).or_else(|| form::newer(text, VERSION)) {
+        return Err(Unreadable::Newer(newer));
+    }
+    let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
+    if !(UNCHECKED..=VERSION).contains(&head.version) {
+        return Err(damaged(&format!("form {} was never written", head.version)));
+    }
+    if !first.ends_with(b"\n") {
+        return Err(damaged("its first line is broken off"));
+    }
+    Ok((head.version, lines.filter(|line| line.ends_with(b"\n") && line.len() > 1)))
+}
+
+/// Returns what both buffers of a tag have left, if that is one range of one period.
+pub fn rest(buffer_states: &BufferStates) -> Option<(Range, Period)> {
+    let mut buffer_states =
+        [buffer_states.current, buffer_states.next].into_iter().flatten().filter(|buffer| buffer.left() > 0);
+    let buffer = buffer_states.next()?;
+    let range = Range { first: buffer.range.at(buffer.used), count: buffer.left(), ..buffer.range };
+    let Some(next) = buffer_states.next() else { return Some((range, buffer.period)) };
+    let count = range.count.checked_add(next.range.count)?;
+    let one = range.is_followed_by(&next.range) && buffer.period == next.period;
+    one.then_some((Range { count, ..range }, buffer.period))
+}

@@ -1,0 +1,155 @@
+//! This session's memory of tags: where their buffers are, and which ids it got.
+
+use crate::pg::process::PerProcess;
+use crate::pg::role;
+use crate::shared::slot::Slot;
+use pgrx::pg_sys::Oid;
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::segment::{Miss, TakenIds};
+use snowflake_ids_core::series::serial::{NumberFormat, Reset};
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU32;
+
+use crate::pg::clock::SystemClock;
+
+/// A session's memory of one tag. That of a tag that was found is kept as long as the process lives.
+pub struct CachedTag {
+    pub tag: Box<[u8]>,
+    /// The tag's slot in shared memory, and the generation in which it is the tag's; None where it has to be
+    /// looked up.
+    pub slot_index: Cell<Option<(&'static Slot, u64)>>,
+    /// The role that may take ids.
+    pub permit: Cell<Permit>,
+    /// The last id that this session got.
+    pub last: Cell<Option<i64>>,
+    format: RefCell<Option<(u64, NumberFormat)>>,
+    /// Number of times that something had been forgotten of all tags when this was made.
+    forgotten: u64,
+}
+
+/// The role that may do something with a tag, as far as a session found out: an oid, or a number that no role has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit(u32);
+
+impl Permit {
+    const UNKNOWN: Self = Self(0);
+    /// Every role: there is nothing to compare. Oids are given out from below, and wrap before it.
+    pub const ANY_ROLE: Self = Self(u32::MAX);
+
+    #[inline]
+    pub fn of(role: Oid) -> Self {
+        Self(role.to_u32())
+    }
+}
+
+type TagsByName = FxHashMap<&'static [u8], &'static CachedTag>;
+
+static CACHE: PerProcess<RefCell<Option<TagsByName>>> = PerProcess::new(RefCell::new(None));
+static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+
+impl CachedTag {
+    pub fn new(tag: &Tag) -> Self {
+        Self {
+            tag: tag.as_bytes().into(),
+            slot_index: Cell::new(None),
+            permit: Cell::new(Permit::UNKNOWN),
+            last: Cell::new(None),
+            format: RefCell::new(None),
+            forgotten: FORGOTTEN.get(),
+        }
+    }
+
+    /// Has all of it looked up again but for what the session got.
+    fn forget(&self) {
+        self.slot_index.set(None);
+        self.permit.set(Permit::UNKNOWN);
+    }
+
+    /// Takes at least one id out of the buffers, and at most so many.
+    ///
+    /// # Errors
+    /// [`Miss`]; [`Miss::Gone`] also where the slot or the role's rights have to be looked up.
+    #[inline]
+    pub fn take_up_to(&self, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
+        let (slot, slot_generation) =
+            self.slot_index.get().filter(|_| self.is_permitted()).ok_or(Miss::Gone)?;
+        let taken = slot.segment.take(slot_generation, want, &SystemClock)?;
+        self.last.set(Some(taken.range.first));
+        Ok((slot, taken))
+    }
+
+    #[inline]
+    fn is_permitted(&self) -> bool {
+        let permit = self.permit.get();
+        permit == Permit::ANY_ROLE || permit == Permit::of(role::current())
+    }
+
+    /// Returns which role may take ids, if that is known and allows the current one to.
+    pub fn known_permit(&self) -> Option<Permit> {
+        self.is_permitted().then(|| self.permit.get())
+    }
+
+    pub fn write(&self, slot: &Slot, day: i32, number: i64) -> String {
+        let mut known = self.format.borrow_mut();
+        if !matches!(&*known, Some((version, _)) if *version == slot.format.version()) {
+            let (version, text) = slot.format.read();
+            *known = format_of(&text).map(|format| (version, format));
+        }
+        written(known.as_ref().map(|(_, format)| format), day, number)
+    }
+}
+
+pub fn written(format: Option<&NumberFormat>, day: i32, number: i64) -> String {
+    format.map_or_else(|| number.to_string(), |format| format.render(day, number))
+}
+
+/// A format of a row, which was checked when it was written: its date fields say how often it starts over.
+pub fn format_of(text: &str) -> Option<NumberFormat> {
+    let resets = Reset::ALL.into_iter().map(Some).chain([None]);
+    resets.into_iter().find_map(|reset| NumberFormat::parse(text, reset).ok())
+}
+
+/// Returns what the session knows of a tag, if it has used it.
+#[inline]
+pub fn find(tag: &[u8]) -> Option<&'static CachedTag> {
+    CACHE.borrow().as_ref()?.get(tag).copied()
+}
+
+/// Returns what the session knows of a tag that there is, from now on.
+pub fn hold(tag: &Tag) -> &'static CachedTag {
+    find(tag.as_bytes()).unwrap_or_else(|| keep(CachedTag::new(tag)))
+}
+
+pub fn keep(cached: CachedTag) -> &'static CachedTag {
+    if cached.forgotten != FORGOTTEN.get() {
+        cached.forget();
+    }
+    // Never freed, so that call sites can remember it: a session uses a limited number of tags.
+    let cached: &'static CachedTag = Box::leak(Box::new(cached));
+    CACHE.borrow_mut().get_or_insert_default().insert(&cached.tag, cached);
+    cached
+}
+
+/// Forgets where all buffers are, and which role may take from them: the table of tags was changed or dropped, or rights were.
+pub fn forget_slots() {
+    for_all(CachedTag::forget);
+}
+
+/// Forgets which role may take ids: a role was changed.
+pub fn forget_permits() {
+    for_all(|cached| cached.permit.set(Permit::UNKNOWN));
+}
+
+pub fn forget_last() {
+    for_all(|cached| cached.last.set(None));
+}
+
+fn for_all(action: impl Fn(&CachedTag)) {
+    FORGOTTEN.set(FORGOTTEN.get() + 1);
+    if let Some(all) = &*CACHE.borrow() {
+        for cached in all.values() {
+            action(cached);
+        }
+    }
+}

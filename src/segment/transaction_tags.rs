@@ -1,0 +1,227 @@
+//! Tags whose rows the session's transaction has inserted, changed or deleted: what [`snowflake_ids_core::sequence::transaction_tags`] touches.
+
+use super::cache;
+use super::error::SegmentError;
+use super::slot;
+use crate::pg::catalog::Source;
+use crate::pg::process::PerProcess;
+use crate::pg::report::{raise, spi};
+use crate::pg::tag::TagText;
+use crate::pg::transaction::{self, Hooks, Subtransaction};
+use crate::store::tables::SEGMENT;
+use crate::store::{registry, segment as store};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
+use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, TagRow};
+use snowflake_ids_core::sequence::segment::{Period, TakenIds};
+use snowflake_ids_core::sequence::transaction_tags::{
+    TransactionTagError, TransactionTags, TransactionTagsHost,
+};
+use std::cell::{Cell, RefCell};
+
+pub use snowflake_ids_core::sequence::transaction_tags::Change;
+
+type TagOfTable = (Source, Tag);
+
+static OWN: PerProcess<RefCell<TransactionTags<TagOfTable, Subtransaction>>> =
+    PerProcess::new(RefCell::new(TransactionTags::NONE));
+/// True if changes of rows are our own doing.
+static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// True if the user was told that an id of the transaction could not be noted.
+static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+fn warn_of_no_high_water_mark(tag: &Tag) {
+    let message =
+        format!("could not note the ids of segment tag \"{}\" for a rollback", TagText(*tag).shown());
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message, function_name!())
+        .set_detail("Transactions have left such notes of as many tags as there is memory for.")
+        .set_hint("Should this transaction be rolled back, these ids may come again. Notes go when their tags are used, and there are more with a higher snowflake_ids.max_tags.")
+        .report(PgLogLevel::WARNING);
+}
+
+struct TagsInSession;
+
+impl TransactionTagsHost<TagOfTable> for TagsInSession {
+    type Error = SpiError;
+
+    fn is_there(&self, (source, _): &TagOfTable) -> bool {
+        source.is_there()
+    }
+
+    fn read(&self, (source, tag): &TagOfTable) -> Result<Option<TagRow>, SpiError> {
+        source.as_owner(|| store::read(tag))
+    }
+
+    fn write(&self, (source, tag): &TagOfTable, max_id: i64, period: Period) -> Result<(), SpiError> {
+        source.as_owner(|| store::write(tag, max_id, period))
+    }
+
+    fn high_water_mark(&self, (source, tag): &TagOfTable) -> Option<HighWaterMark> {
+        slot::high_water_mark(*source, tag)
+    }
+
+    fn raise_high_water_mark(&self, (source, tag): &TagOfTable, high_water_mark: HighWaterMark) {
+        if !slot::raise_high_water_mark(*source, tag, high_water_mark) && !WARNED.replace(true) {
+            warn_of_no_high_water_mark(tag);
+        }
+    }
+
+    fn clear_high_water_mark(&self, (source, tag): &TagOfTable, known: Option<Reached>) {
+        slot::clear_high_water_mark(*source, tag, known);
+    }
+
+    fn close(&self, (source, tag): &TagOfTable, reserved: i64, tag_generation: i64) -> i64 {
+        slot::close(*source, tag, reserved, tag_generation)
+    }
+
+    fn leave(&self, (source, tag): &TagOfTable) {
+        slot::leave_if(*source, tag, |_| true);
+    }
+
+    fn leave_unused(&self, (source, tag): &TagOfTable) {
+        slot::leave_unused(*source, tag);
+    }
+
+    fn write_format(&self, (source, tag): &TagOfTable, format: &str) {
+        slot::write_format(*source, tag, format);
+    }
+}
+
+/// Takes note of a change, of a tag that was in this generation. Changes by workers and this module do not count.
+pub fn record(source: Source, tag: &Tag, change: Change, former_tag_generation: Option<i64>) {
+    if begin(source, &[tag]) {
+        OWN.borrow_mut().record((source, *tag), change, former_tag_generation, Subtransaction::current());
+    }
+}
+
+/// Takes note that a tag's row, in this generation, is called otherwise from now on: it goes on where it is.
+pub fn record_renamed(source: Source, old: &Tag, new: &Tag, tag_generation: Option<i64>) {
+    if begin(source, &[old, new]) {
+        let (recorded, at) = (slot::high_water_mark(source, old), Subtransaction::current());
+        OWN.borrow_mut().record_renamed((source, *old), (source, *new), tag_generation, recorded, at);
+    }
+}
+
+/// Returns whether a change of these tags counts; if so, the transaction's end is watched from now on.
+fn begin(source: Source, tags: &[&Tag]) -> bool {
+    static HOOKS: Hooks = Hooks {
+        before_commit: settle,
+        before_prepare: settle,
+        committed,
+        ended: forget,
+        subtransaction_aborted: undo,
+        ..Hooks::none()
+    };
+    if QUIET.get() || is_elsewhere(source) {
+        return false;
+    }
+    transaction::watch(&HOOKS);
+    transaction::stay_in_one_process();
+    for tag in tags {
+        forget_slot(tag);
+    }
+    true
+}
+
+/// From now on nothing comes out of the buffers: they may yet get ids below those of the transaction.
+fn forget_slot(tag: &Tag) {
+    if let Some(cached) = cache::find(tag.as_bytes()) {
+        cached.slot_index.set(None);
+    }
+}
+
+/// Returns whether ids come from a registry that is another server: then these rows say nothing.
+fn is_elsewhere(source: Source) -> bool {
+    source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
+}
+
+pub fn is_empty() -> bool {
+    OWN.borrow().is_empty()
+}
+
+/// Changes of rows in this process are not the user's from now on.
+pub fn keep_quiet(quiet: bool) {
+    QUIET.set(quiet);
+}
+
+/// Returns whether a row is being changed by this extension itself, so that no refill can be waited for.
+pub fn is_quiet() -> bool {
+    QUIET.get()
+}
+
+/// Returns whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took
+/// none from the row.
+pub fn leaves_buffers(tag: &Tag) -> bool {
+    name(tag).is_some_and(|name| OWN.borrow().leaves_buffers(&name))
+}
+
+/// The last id that the transaction handed out of a tag that it changed.
+pub fn issued(tag: &Tag) -> Option<i64> {
+    OWN.borrow().issued(&name(tag)?)
+}
+
+/// The tag as it is known here; None where the transaction has changed none at all, which is found out fast.
+fn name(tag: &Tag) -> Option<TagOfTable> {
+    if is_empty() {
+        return None;
+    }
+    SEGMENT.find().map(|source| (source, *tag))
+}
+
+/// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.
+pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
+    let Some(name) = name(tag) else { return Ok(None) };
+    let mut all = OWN.borrow_mut();
+    if all.has(&name) {
+        if transaction::is_parallel() {
+            return Err(SegmentError::Parallel(TagText(*tag).shown()));
+        }
+        forget_slot(tag);
+    }
+    all.next(&name, clock, &TagsInSession).map_err(|error| match error {
+        TransactionTagError::Unknown => SegmentError::unknown(tag),
+        TransactionTagError::Exhausted(exhausted) => SegmentError::exhausted(tag, exhausted),
+        TransactionTagError::Here(error) => error.into(),
+    })
+}
+
+fn settle() {
+    if is_empty() {
+        return;
+    }
+    let all = OWN.take();
+    keep_quiet(true);
+    let settled = transaction::with_snapshot(|| all.settle(&TagsInSession));
+    keep_quiet(false);
+    if let Err(error) = settled {
+        raise(spi(&error));
+    }
+    OWN.replace(all);
+}
+
+fn committed() {
+    // Borrowed where the process ends in the middle of a call; then nothing asks any more.
+    if let Ok(mut all) = OWN.try_borrow_mut() {
+        all.committed(&TagsInSession);
+    }
+    forget();
+}
+
+fn forget() {
+    keep_quiet(false);
+    WARNED.set(false);
+    if let Ok(mut all) = OWN.try_borrow_mut() {
+        all.forget();
+    }
+}
+
+fn undo(aborted: Subtransaction) {
+    keep_quiet(false);
+    if let Ok(mut all) = OWN.try_borrow_mut() {
+        all.undo(aborted);
+    }
+}

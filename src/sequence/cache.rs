@@ -1,0 +1,311 @@
+//! The bound sequences of this database that this process knows.
+//!
+//! Each is looked up by itself when it is first needed, and looked up again after any change of the table. While the table is locked
+//! and cannot be read, what was known last serves: as long as it is the same table, and no change of it was committed since. Where
+//! nothing is known, statements are redirected as if sequences were bound, which is right in either case: the call decides. A
+//! sequence that does not stand at its end is not bound; the call waits for the table only for one that does.
+
+use crate::pg::catalog::{Source, Unseen};
+use crate::pg::process::PerProcess;
+use crate::pg::read_lock::Wait;
+use crate::pg::redirect::Targets;
+use crate::pg::relation::Relation;
+use crate::pg::report::raise;
+use crate::pg::{sequence, server};
+use crate::shared::bindings;
+use crate::store::sequence::{self as store, Binding, Bound};
+use crate::store::tables::SEQUENCE_BINDING;
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, function_name};
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
+use std::cell::{Cell, RefCell};
+
+/// The knowledge of this process about bound sequences of its database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AnyBound {
+    None,
+    Some,
+    Undecided,
+}
+
+/// The findings of the last look.
+struct CachedSequences {
+    table: Source,
+    /// The changes that had been committed then; None where it may not serve once the table is locked.
+    changes: Option<u64>,
+    any: AnyBound,
+    targets: Option<Targets>,
+    /// The rows of sequences that were looked up; None for one that has none.
+    rows: FxHashMap<u32, Option<Bound>>,
+    owned: FxHashMap<u32, Vec<(i16, Oid)>>,
+}
+
+/// More sequences or tables than this are looked up again and again.
+const MOST_KEPT: usize = 4_096;
+
+static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
+static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
+/// True if the statement that was planned last was redirected.
+static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum OwnChange {
+    Nothing,
+    /// It has removed rows of sequences that are gone, or marked rows as checked. No answer of other sessions rests on it.
+    Tidied,
+    Changed,
+}
+
+static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::Nothing));
+/// True if what changes the table now merely tidies it.
+static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Returns where calls go at the moment: None where no sequence of this database is bound. Only within a transaction.
+/// Each statement that is planned asks, so this waits for no lock.
+#[inline]
+pub fn targets_at_once() -> Option<Targets> {
+    let targets =
+        if any() == AnyBound::None { None } else { CACHE.borrow().as_ref().and_then(|known| known.targets) };
+    REDIRECTS.set(targets.is_some());
+    targets
+}
+
+/// Returns whether the statement that is being planned is redirected. Calls nothing of the server's.
+pub fn is_redirecting() -> bool {
+    REDIRECTS.get()
+}
+
+/// Returns whether sequences are bound. Only within a transaction.
+pub fn is_any_bound() -> bool {
+    match any() {
+        AnyBound::None => false,
+        AnyBound::Some => true,
+        AnyBound::Undecided => store::is_any(Wait::Yes(None)).unwrap_or(false),
+    }
+}
+
+/// The sequences that are bound. Only within a transaction.
+pub fn bound() -> Vec<Oid> {
+    if any() == AnyBound::None { Vec::new() } else { store::all() }
+}
+
+/// A bound sequence that a column owns, or is an identity by, as far as that is known without a wait. Only within a transaction.
+pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
+    let owned = owned_by(table);
+    let rows = owned.into_iter().filter(|(of, _)| *of == column);
+    let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
+    let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
+    // If it is not known, the function that notes the number will see.
+    bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
+}
+
+fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
+    let is_known = |known: &CachedSequences| known.owned.get(&table.to_u32()).cloned();
+    if any() == AnyBound::None {
+        return Vec::new();
+    }
+    let known = CACHE.borrow().as_ref().and_then(is_known);
+    known.unwrap_or_else(|| {
+        let forgotten = FORGOTTEN.get();
+        let owned = sequence::owned_by(table);
+        keep(forgotten, table, owned.clone(), |known| &mut known.owned);
+        owned
+    })
+}
+
+/// Returns what a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the
+/// table is locked this waits for it, as the server's functions wait for a sequence: until a time-out or the user ends
+/// it.
+pub fn binding_of(sequence: Oid) -> Option<Binding> {
+    let row =
+        row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
+    believed(sequence, row)
+}
+
+/// The same for calls of the sequence, of which one that does not stand at its end is not bound, without a wait. One that this
+/// transaction has just altered may not stand there yet.
+pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
+    match row_at_once(sequence) {
+        Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
+        Err(Locked) if stands_at_end(sequence) => Err(Locked),
+        Err(Locked) => Ok(None),
+    }
+}
+
+fn called_binding_of(sequence: Oid) -> Option<Binding> {
+    called_binding_at_once(sequence).unwrap_or_else(|Locked| binding_of(sequence))
+}
+
+fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
+    (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
+}
+
+/// The same with a wait, and with a lock by which it stays so until the transaction ends.
+pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
+    called_binding_of(sequence)?;
+    sequence::lock(sequence);
+    called_binding_of(sequence)
+}
+
+/// Returns whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set
+/// the sequence put it there. Only within a transaction.
+pub fn stands_at_end(sequence: Oid) -> bool {
+    let terms = sequence::terms(sequence)
+        .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());
+    let position = Relation::find(sequence).and_then(|relation| relation.position());
+    terms.zip(position).is_some_and(|(terms, at)| is_sentinel(at.last_value, at.is_called, terms.max))
+}
+
+/// The table is locked, and nothing is known of a sequence.
+pub struct Locked;
+
+/// The row of a sequence, without a wait. Only within a transaction.
+pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
+    if any() == AnyBound::None {
+        return Ok(None);
+    }
+    if let Some(row) = CACHE.borrow().as_ref().and_then(|known| known.rows.get(&sequence.to_u32())) {
+        return Ok(row.clone());
+    }
+    let forgotten = FORGOTTEN.get();
+    match store::of_sequence(sequence, Wait::No) {
+        Ok(row) => {
+            keep(forgotten, sequence, row.clone(), |known| &mut known.rows);
+            Ok(row)
+        }
+        Err(Unseen::NoTable) => Ok(None),
+        Err(Unseen::Locked) => Err(Locked),
+    }
+}
+
+/// Keeps what was looked up, unless a change was told of since, or what is kept may not serve.
+fn keep<V>(
+    forgotten: u64,
+    of: Oid,
+    value: V,
+    kept: impl FnOnce(&mut CachedSequences) -> &mut FxHashMap<u32, V>,
+) {
+    if FORGOTTEN.get() == forgotten
+        && let Ok(mut known) = CACHE.try_borrow_mut()
+        && let Some(known) = known.as_mut()
+        && known.any != AnyBound::Undecided
+    {
+        let kept = kept(known);
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(of.to_u32(), value);
+    }
+}
+
+#[inline]
+fn any() -> AnyBound {
+    ANY.get().unwrap_or_else(learn)
+}
+
+/// Looks up whether any is bound, without a wait.
+#[cold]
+fn learn() -> AnyBound {
+    let forgotten = FORGOTTEN.get();
+    let table = SEQUENCE_BINDING.find();
+    sequence::on_change(table.map(Source::oid), forget);
+    let Some(table) = table else { return learned(forgotten, None) };
+    // Before the table is read: what is committed in between is counted later, and then looked up again.
+    let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
+    let any = match store::is_any(Wait::No) {
+        Ok(true) => AnyBound::Some,
+        Ok(false) => AnyBound::None,
+        Err(Unseen::NoTable) => return learned(forgotten, None),
+        Err(Unseen::Locked) => return last_known(table, committed),
+    };
+    // A change of this transaction may be rolled back. On a standby, changes are not counted.
+    let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
+    learned(forgotten, Some(CachedSequences::of(table, changes, any)))
+}
+
+fn learned(forgotten: u64, known: Option<CachedSequences>) -> AnyBound {
+    let any = known.as_ref().map_or(AnyBound::None, |known| known.any);
+    *CACHE.borrow_mut() = known;
+    // Looked up again where a change was told of meanwhile.
+    if FORGOTTEN.get() == forgotten {
+        ANY.set(Some(any));
+    }
+    any
+}
+
+/// Returns what serves while the table is locked. It is looked up again each time.
+fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
+    let serves = |known: &&CachedSequences| {
+        let is_as_it_was = known.changes.is_some() && known.changes == committed;
+        known.table == table && (known.any == AnyBound::Undecided || is_as_it_was)
+    };
+    if let Some(any) = CACHE.borrow().as_ref().filter(serves).map(|known| known.any) {
+        return any;
+    }
+    let undecided = CachedSequences::of(table, None, AnyBound::Undecided);
+    let any = undecided.any;
+    *CACHE.borrow_mut() = Some(undecided);
+    any
+}
+
+impl CachedSequences {
+    fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
+        let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
+        // An earlier version may have no functions to redirect to.
+        let any = if targets.is_none() { AnyBound::None } else { any };
+        Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
+    }
+}
+
+fn forget() {
+    FORGOTTEN.set(FORGOTTEN.get().wrapping_add(1));
+    ANY.set(None);
+}
+
+pub fn changed() {
+    let own = if TIDIES.get() { OwnChange::Tidied } else { OwnChange::Changed };
+    OWN.set(OWN.get().max(own));
+}
+
+/// Runs what changes the table so that no answer of another session rests on it.
+pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
+    struct EndOfTransaction;
+    impl Drop for EndOfTransaction {
+        fn drop(&mut self) {
+            TIDIES.set(false);
+        }
+    }
+    TIDIES.set(true);
+    // Also where it fails: the session may go on, in a transaction that a savepoint has saved.
+    let _end = EndOfTransaction;
+    work()
+}
+
+/// Another session may commit the transaction, which does not count it then.
+pub fn refuse_to_prepare() {
+    if OWN.get() == OwnChange::Changed {
+        let report = ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot PREPARE a transaction that has bound or unbound sequences",
+            function_name!(),
+        );
+        raise(report.set_hint("COMMIT it."));
+    }
+}
+
+/// The transaction has committed, and holds its locks still.
+pub fn committed() {
+    if OWN.get() != OwnChange::Nothing
+        && let Some(changes) = bindings::CHANGES.get()
+    {
+        changes.add();
+    }
+    ended();
+}
+
+pub fn ended() {
+    OWN.set(OwnChange::Nothing);
+}

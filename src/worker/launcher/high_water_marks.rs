@@ -1,0 +1,133 @@
+//! Keeps the high-water mark ahead while ids flow, and tells the log what happened to the clock.
+
+use crate::issuer::issuer;
+use crate::pg::clock::uptime;
+use crate::pg::report::{self, for_log};
+use crate::shared::generator::{Shared, shared};
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::clock::human;
+use snowflake_ids_core::server::issuer::IssuerError;
+use snowflake_ids_core::{Generator, Position};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Time after the last id for which the mark is kept ahead: a session that asks for one now and then does not have to wait
+/// for the disk.
+const WARM: Duration = Duration::from_mins(10);
+/// The pause after the state could not be written.
+const RETRY: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub struct HighWaterMarkKeeper {
+    /// The generators' next positions and their marks when it last looked, each added up, and since when none of them has
+    /// moved.
+    seen: (u64, u64),
+    moved: Duration,
+    /// The clock's steps that the log has.
+    steps_back: u64,
+    steps_forward: u64,
+    ahead: bool,
+    failure: Option<String>,
+}
+
+impl HighWaterMarkKeeper {
+    pub fn begin(&mut self) {
+        if let Some(shared) = shared() {
+            self.record(issuer(shared).begin());
+        }
+    }
+
+    /// Looks around; gives the time until it should do so again, None if whenever.
+    pub fn round(&mut self) -> Option<Duration> {
+        let shared = shared()?;
+        issuer(shared).watch();
+        self.tell_of_clock(shared);
+        let seen = (sum(shared, Generator::next), sum(shared, Generator::limit));
+        if seen != self.seen {
+            (self.seen, self.moved) = (seen, uptime());
+        }
+        if uptime().saturating_sub(self.moved) >= WARM {
+            return None;
+        }
+        let due = self.record(issuer(shared).keep_ahead());
+        // Its own raise is no use of ids.
+        self.seen.1 = sum(shared, Generator::limit);
+        due.unwrap_or(Some(RETRY))
+    }
+
+    /// Notes exactly how far ids were issued, as the server stops.
+    pub fn end(&mut self) {
+        if let Some(shared) = shared() {
+            self.record(issuer(shared).stop());
+        }
+    }
+
+    fn record<T>(&mut self, done: Result<T, IssuerError>) -> Option<T> {
+        match done {
+            Ok(done) => {
+                self.failure = None;
+                Some(done)
+            }
+            Err(error) => {
+                let message = error.to_string();
+                if self.failure.as_ref() != Some(&message) {
+                    for_log(&error).report(pgrx::PgLogLevel::WARNING);
+                    self.failure = Some(message);
+                }
+                None
+            }
+        }
+    }
+
+    fn tell_of_clock(&mut self, shared: &Shared) {
+        let snapshot = shared.generator.snapshot();
+        if snapshot.steps_back > self.steps_back
+            && let Some(step) = snapshot.last_step_back
+        {
+            let more = snapshot.steps_back - self.steps_back;
+            self.steps_back = snapshot.steps_back;
+            let [from, to] = [step.from, step.to].map(|tick| shared.layout.instant(tick));
+            let often = if more > 1 { format!(" the last of {more} times") } else { String::new() };
+            let next = shared.layout.instant_of(shared.generator.next().max(snapshot.limit));
+            let ids =
+                if next > to { format!("Ids were issued or reserved up to {next}.") } else { String::new() };
+            warn(
+                format!("the clock was stepped back by {}", human(from.since(to))),
+                format!("It showed {from}, and then {to}{often}. {ids}").trim_end().to_owned(),
+            );
+        }
+        let counts = &shared.counts;
+        let steps_forward = counts.steps_forward.load(Relaxed);
+        if steps_forward > self.steps_forward {
+            self.steps_forward = steps_forward;
+            let by = human(Duration::from_micros(counts.last_step_forward.load(Relaxed)));
+            report::log(format!("the clock was stepped forward by {by}, and snowflake ids follow"));
+        }
+        let ahead = counts.clock_ahead.load(Relaxed);
+        if ahead > 0 && !self.ahead {
+            warn(
+                format!(
+                    "the clock jumped ahead by {} and is not followed",
+                    human(Duration::from_micros(ahead))
+                ),
+                format!(
+                    "That is more than snowflake_ids.max_clock_jump, which is {}. Ids go on with the time that has really \
+                     passed, until the clock is set back. If it is right, SELECT snowflake_ids.clock_accept().",
+                    human(crate::settings::max_clock_jump())
+                ),
+            );
+        }
+        self.ahead = ahead > 0;
+    }
+}
+
+fn sum(shared: &Shared, of: impl Fn(&Generator) -> Position) -> u64 {
+    shared.generators().fold(0, |sum, generator| sum.wrapping_add(of(generator).0))
+}
+
+fn warn(message: String, detail: String) {
+    use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!())
+        .set_detail(detail)
+        .report(PgLogLevel::WARNING);
+}

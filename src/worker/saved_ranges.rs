@@ -1,0 +1,116 @@
+//! The saved-range file: ids that were reserved and not handed out when the server stopped, and how far transactions came
+//! that were rolled back. What is done with it is in [`snowflake_ids_core::server::saved_range_file`].
+
+use crate::pg::{database, report};
+use crate::segment::slot;
+use crate::shared::segments::segments;
+use crate::store::durable;
+use snowflake_ids_core::sequence::directory::{Tag, TagKey};
+use snowflake_ids_core::sequence::reservation::SavedRange;
+use snowflake_ids_core::server::saved_range_file::{self, Saved, SavedRangeFile};
+use snowflake_ids_core::server::saved_ranges::{InUse, Name, rest};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// In the data directory, which is where processes of the server are.
+const FILE: &str = "snowflake_ids.carry_over.json";
+const NEW: &str = "snowflake_ids.carry_over.json.new";
+
+pub struct InDataDirectory;
+
+impl SavedRangeFile for InDataDirectory {
+    type Error = io::Error;
+
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(FILE) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn append(&self, text: &[u8]) -> io::Result<()> {
+        durable::append(FILE, text)
+    }
+
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        durable::replace(FILE, NEW, text)
+    }
+
+    fn say_lost(&self, error: &io::Error) {
+        pgrx::warning!(
+            "snowflake_ids could not write \"{FILE}\", ids left over from the last run will be missing: {error}"
+        );
+    }
+}
+
+pub type SavedRanges = saved_range_file::SavedRanges<InDataDirectory>;
+
+/// Writes down what there is when no other process runs any more.
+pub fn save() {
+    match saved_range_file::save(&InDataDirectory, in_use(), database::has_files) {
+        Ok(Saved::Nothing | Saved::Written(None)) => {}
+        Ok(Saved::Written(Some(error))) => {
+            report::log(format!(
+                "snowflake_ids could not read all of \"{FILE}\", which it has replaced: {error}"
+            ));
+        }
+        Ok(Saved::Kept(error)) => report::log(format!(
+            "snowflake_ids leaves \"{FILE}\" as it is, ids not yet handed out will be missing: {error}"
+        )),
+        Err(error) => report::log(format!(
+            "snowflake_ids could not write \"{FILE}\", ids not yet handed out will be missing: {error}"
+        )),
+    }
+}
+
+fn in_use() -> Vec<InUse> {
+    let Some(segments) = segments() else { return Vec::new() };
+    let (directory, high_water_marks) = (segments.directory.read(), segments.high_water_marks.read());
+    let name =
+        |key: &TagKey| Name { database: key.database, source: key.source, tag: key.tag.as_bytes().to_vec() };
+    let with_slot = |(slot_index, key): (usize, &TagKey)| {
+        let slot = segments.slots.get(slot_index)?;
+        let version = slot.version.load(Relaxed);
+        let left = rest(&slot.segment.buffer_states());
+        Some(InUse {
+            name: name(key),
+            had_ids: !slot.is_unused(),
+            left: left.map(|(range, period)| SavedRange { version, day: period.dated(), range }),
+            high_water_mark: high_water_marks.get(key),
+        })
+    };
+    let without = high_water_marks.iter().filter(|(key, _)| directory.find(key).is_none());
+    let without = without.map(|(key, high_water_mark)| InUse {
+        name: name(key),
+        had_ids: false,
+        left: None,
+        high_water_mark: Some(high_water_mark),
+    });
+    directory.iter().filter_map(with_slot).chain(without).collect()
+}
+
+/// Brings back how far transactions came that were rolled back, before any session can look.
+pub fn restore_high_water_marks() {
+    let high_water_marks =
+        saved_range_file::high_water_marks(&InDataDirectory).into_iter().filter_map(|record| {
+            let Name { database, source, tag } = record.of;
+            Some((TagKey { database, source, tag: Tag::new(&tag)? }, record.what))
+        });
+    let lost = slot::restore_high_water_marks(high_water_marks);
+    if lost > 0 {
+        report::log(format!(
+            "snowflake_ids has no place for what it noted of {lost} segment tags: ids of transactions that were rolled \
+             back may come again"
+        ));
+    }
+}
+
+/// Returns the saved ranges of a database; none if the file cannot be read.
+pub fn of_database(database: u32) -> SavedRanges {
+    let (saved_ranges, error) = saved_range_file::SavedRanges::of_database(InDataDirectory, database);
+    if let Some(error) = error {
+        report::log(format!("snowflake_ids could not read \"{FILE}\", and does without: {error}"));
+    }
+    saved_ranges
+}

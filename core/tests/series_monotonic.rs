@@ -101,7 +101,7 @@ impl Model {
                 Ok(got) => break got,
                 Err(KeyMiss::Gone) => self.supply(slot_index, None, step, skip),
                 Err(KeyMiss::Empty(bounds)) => {
-                    self.supply(slot_index, Some((section_ref.owner, bounds)), step, skip)
+                    self.supply(slot_index, Some((section_ref.owner, bounds)), step, skip);
                 }
             }
         };

@@ -14,7 +14,7 @@ BEGIN
     -- Numbers of the former kind, or section, are in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
             HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
     END IF;
@@ -65,7 +65,7 @@ BEGIN
             MESSAGE = 'series of kind "dense" are not supported',
             DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
             HINT = 'Leave kind out for a gapless series, whose calls of one key wait for each other; create a segment tag for each key '
-                'that many call at once; or give ''monotonic'' where numbers only have to grow.';
+                'that has many concurrent calls; or give ''monotonic'' where numbers only have to grow.';
     ELSIF kind COLLATE "C" = 'monotonic' THEN
         step := coalesce(step, least(1000, max_step));
         max_step := coalesce(max_step, greatest(1000000, step));
@@ -214,7 +214,7 @@ BEGIN
     SELECT * INTO s FROM snowflake_ids.status;
     SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
     lease_left := s.lease_expires_at - now();
-    lacks_lease := (s.state LIKE '%worker id%' OR s.state LIKE '%lease%') AND EXISTS (SELECT FROM snowflake_ids.registry_status AS r
+    lacks_lease := (s.state LIKE '%worker id%' OR s.state LIKE '%lease%') AND s.state NOT LIKE '%data directory%' AND EXISTS (SELECT FROM snowflake_ids.registry_status AS r
         WHERE r.position = 0 AND r.state = 'failing');
     RETURN QUERY
     WITH tags AS (
@@ -238,13 +238,13 @@ BEGIN
         WHERE s.state = 'in recovery'
         UNION ALL
         SELECT 'alarm', 'server', format('this server issues no snowflake ids: %s', s.state),
-            CASE WHEN s.state LIKE '%state%' THEN 'Do not delete the state file; once you know why, settle it with the function that '
+            CASE WHEN s.state LIKE '%state%' OR s.state LIKE '%data directory%' THEN 'Do not delete the state file; find the cause, then call the function that '
                     'the document names (docs/errors.md, "The state file").'
                 WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
                 THEN 'See the server''s log for why the lease was not renewed (docs/operations.md, "Worker ids").'
                 WHEN s.state LIKE '%clock%' THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by '
                     'mistake (docs/operations.md, "Clocks").'
-                ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
+                ELSE 'Call snowflake_nextval(): the HINT of its error says what to do (docs/errors.md, "Snowflake ids").' END, NULL
         WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
             AND NOT lacks_lease
         UNION ALL
@@ -265,12 +265,12 @@ BEGIN
         SELECT CASE WHEN lease_left < lease_duration / 10 THEN 'alarm' ELSE 'warning' END, 'worker id',
             format('the lease of the worker id ends in %s, and is not renewed',
                 date_trunc('second', greatest(lease_left, interval '0'))),
-            'See that the registry can be reached; the server''s log says why it is not (docs/operations.md, "Worker ids").', NULL
+            'Make sure that the registry can be reached; see the server''s log for the reason (docs/operations.md, "Worker ids").', NULL
         WHERE lease_left < lease_duration / 2
         UNION ALL
         SELECT 'alarm', format('registry %s', f.server),
             concat_ws('; ', 'the registry does not answer' || coalesce(': ' || f.error, ''), w.what),
-            'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").',
+            'Restart or reconnect the registry: ids are issued until the buffers and the lease are used up (docs/registry.md, "What happens when").',
             f.last_answer
         FROM failing AS f, follows AS w
         UNION ALL
@@ -289,18 +289,18 @@ BEGIN
             GROUP BY t.standing) AS c
             JOIN tags AS t ON t.number = c.first
         UNION ALL
-        SELECT 'warning', 'launcher', 'the launcher does not run, which starts the workers that refill tags',
-            'See that fewer than max_worker_processes are in use; it comes back after a second (docs/operations.md, "Troubles").', NULL
+        SELECT 'warning', 'launcher', 'the launcher, which starts the workers that refill tags, does not run',
+            'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
-        SELECT 'warning', 'tags', format('%s of %s places for tags are taken', places.places_in_use, places.places),
+        SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Places for tags").', NULL
         WHERE places.places_in_use * 10 >= places.places * 9
         UNION ALL
         SELECT CASE WHEN e.years_left < 1 THEN 'alarm' ELSE 'warning' END, e.subject,
             format('the layout ends in %s years', e.years_left),
-            'Change the layout; layout_change says from when on the new ids are above the old (docs/layouts.md, "Changing it").', NULL
+            'Change the layout; snowflake_ids.layout_check says from when new ids are above the old ones (docs/layouts.md, "Changing it").', NULL
         FROM ends AS e WHERE e.years_left < 5
         UNION ALL
         SELECT 'warning', format('generator %s', g.name), format('the generator does not fit this server: %s', g.state),
@@ -444,13 +444,13 @@ BEGIN
     WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
+            MESSAGE = 'table and column must not be null';
     ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
-            DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
+            DETAIL = 'Only ordinary, partitioned and foreign tables can be audited.',
             HINT = 'Name the table that has the rows.';
     ELSIF type IS NULL THEN
         RAISE undefined_column USING
@@ -480,7 +480,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = format('foreign server "%s" does not exist', coalesce(left(connection, 128), 'null')),
-            HINT = 'Create it with the extension postgres_fdw: CREATE SERVER, CREATE USER MAPPING.';
+            HINT = 'Create it with CREATE SERVER and CREATE USER MAPPING, after CREATE EXTENSION postgres_fdw.';
     END IF;
     -- Its owner says where it leads, and could give a superuser a user mapping.
     IF (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
@@ -526,11 +526,11 @@ BEGIN
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
     ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'there are too many connections',
+            MESSAGE = 'connections has too many elements',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
+            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
     -- It may change until it is locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -637,7 +637,7 @@ BEGIN
     RETURN QUERY SELECT split_part(f.finding, ' ', 1), f.finding ~ '^(unlisted )?(duplicate|future|unfit)$', f.id, f.rows,
         f.datacenter, f.worker, date '1970-01-01' + f.day,
         nullif(concat_ws(' ', CASE split_part(f.finding, ' ', 1)
-            WHEN 'unfit' THEN CASE WHEN f.id < 0 THEN 'It is negative, and no id is.'
+            WHEN 'unfit' THEN CASE WHEN f.id < 0 THEN 'It is negative; ids are 0 or more.'
                 WHEN tag IS NULL THEN format('The largest id of layout "%s" is %s.', layout.layout, layout.largest)
                 ELSE format('Ids of the tag leave %s when divided by %s.', numbers.remainder, numbers.increment) END
             WHEN 'future' THEN CASE WHEN tag IS NULL THEN format('Its timestamp is %s, and the clock stands at %s.',
@@ -761,7 +761,7 @@ BEGIN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+            HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
     -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
@@ -899,7 +899,7 @@ BEGIN
             IF highest > 0 THEN
                 RAISE NOTICE USING
                     MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
-                    DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+                    DETAIL = 'They reserved these ids before the registry learned of the ids of the column.',
                     HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
             END IF;
             RETURN;
@@ -932,15 +932,15 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
             DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+            HINT = 'Attach with a tag that has no reset, or without a tag: one is created.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
             DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
             HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
     ELSIF known.max_value > most THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            MESSAGE = format('max_value of segment tag "%s" is above the maximum of the column or its sequence', tag),
             DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
             HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.', tag, most);
     ELSE
@@ -1011,16 +1011,16 @@ BEGIN
         snowflake_ids_internal.bounded_lock_timeout())) AS r;
     IF done.success IS NOT TRUE THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            MESSAGE = 'could not change the coordinator in a separate session',
             DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Mend that, and do the same again: no worker has been changed.';
+            HINT = 'Correct this and repeat the call; no worker has been changed.';
     ELSIF done.result <> '' THEN
         failed := done.result;
         RAISE EXCEPTION USING
             ERRCODE = failed ->> 'code',
             MESSAGE = failed ->> 'message',
-            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('The coordinator reported this for table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct this and repeat the call; no worker has been changed.');
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
     tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
@@ -1078,7 +1078,7 @@ BEGIN
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
             MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
-            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
             HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
@@ -1155,10 +1155,10 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
+            HINT = coalesce((SELECT format('To end the ids of its sequence, for all columns that use it: SELECT snowflake_ids.unbind_sequence(%L);',
                     s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
-                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
+                'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
@@ -1182,7 +1182,7 @@ BEGIN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
             RAISE NOTICE USING
-                MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', "column", relation),
+                MESSAGE = format('column "%s" of relation "%s" continues from its highest id', "column", relation),
                 DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
         END IF;
         IF kind COLLATE "C" = 'sequence' THEN
@@ -1233,7 +1233,7 @@ BEGIN
     FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
         IF other.most < check_others_of_sequence.most THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                MESSAGE = format('column "%s" of relation "%s", which also uses sequence "%s", cannot hold the ids',
                     other.other_attribute, other.other, sequence),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = 'Widen that column first.';
@@ -1268,7 +1268,7 @@ BEGIN
                 identities ->> owner::oid::text);
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
-                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
+                HINT = 'The sequence is dropped, and lastval() does not see the ids of the column. To keep the sequence, attach with sequence => ''keep''.';
             drops := true;
         END IF;
     END LOOP;
@@ -1302,9 +1302,9 @@ BEGIN
     WHERE a.attidentity = '';
     IF without IS NOT NULL THEN
         RAISE NOTICE USING
-            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            MESSAGE = format('tables that inherit from "%s" have no default for column "%s"', relation, attribute),
             DETAIL = format('Rows inserted into them directly need one: %s.', without),
-            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+            HINT = 'Detach with kind => ''sequence'' to give them a default, too.';
     END IF;
 END
 $$;
@@ -1368,7 +1368,7 @@ BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
-            DETAIL = 'snowflake_ids.attach() needs ids of this server, which it gives only if it loaded the library when it was started.',
+            DETAIL = 'snowflake_ids.attach() needs ids, which this server issues only if the library was loaded at server start.',
             HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
     END IF;
 END
@@ -1441,7 +1441,7 @@ BEGIN
     LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('default of column "%s" of relation "%s" is more than a number of a sequence', attribute, other.member),
+            MESSAGE = format('default of column "%s" of relation "%s" is not a plain nextval() of a sequence', attribute, other.member),
             DETAIL = format('It is %s.', other.expression),
             HINT = 'Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.';
     END IF;
@@ -1458,13 +1458,13 @@ BEGIN
         CONTINUE WHEN other.most >= most;
         IF kind COLLATE "C" = 'snowflake' THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" refers to the column, and cannot hold its ids', other.attribute, other.relation),
+                MESSAGE = format('column "%s" of relation "%s" references the column and cannot hold its ids', other.attribute, other.relation),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
-            HINT = 'Widen it before ids come so far.';
+            HINT = 'Widen it before ids reach this value.';
     END LOOP;
     FOR other IN
         SELECT format('constraint "%s" of relation "%s"', c.conname, c.conrelid::regclass) AS name, pg_get_constraintdef(c.oid) AS definition,
@@ -1478,7 +1478,7 @@ BEGIN
         ORDER BY 3, 4
     LOOP
         RAISE NOTICE USING
-            MESSAGE = other.name || ' checks the ids to come',
+            MESSAGE = other.name || ' applies to new ids',
             DETAIL = left(other.definition, 1000);
     END LOOP;
     FOR other IN
@@ -1493,7 +1493,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" has no default, and may be filled by trigger "%s"', attribute, other.relation,
                 other.tgname),
             DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
-            HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
+            HINT = format('If the trigger uses the sequence, bind the sequence instead of attaching the column: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
                 left(kind, 128));
     END LOOP;
     IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
@@ -1502,7 +1502,7 @@ BEGIN
             WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
     THEN
         RAISE NOTICE USING
-            MESSAGE = format('relation "%s" has partitions by ranges of the column, and none for all ids to come', relation),
+            MESSAGE = format('relation "%s" is partitioned by range of the column and has no partition for higher ids', relation),
             HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
     END IF;
 END
@@ -1557,7 +1557,7 @@ BEGIN
             -- What an index computes is planned with it.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
-                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
+                DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
                     (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
                      WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
                 HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
@@ -1806,17 +1806,17 @@ DECLARE
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
-            DETAIL = 'Numbers of its own would come beside the column''s ids.',
-            HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
+            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
+            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
+            HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.', attribute, relation),
-            HINT = 'Give it the same default before, or drop its default.';
+            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
+            HINT = 'First set the same default for it, or drop its default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
@@ -1825,8 +1825,8 @@ BEGIN
     -- A superuser may be calling, for a table whose owner has named a sequence of another's.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
-            MESSAGE = format('sequence "%s" is not the table owner''s to bind', shared),
-            DETAIL = format('Column "%s" of relation "%s" takes numbers of it, and others do.', attribute, relation),
+            MESSAGE = format('table owner must be owner of sequence "%s"', shared),
+            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
             HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
@@ -1837,11 +1837,11 @@ BEGIN
         OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
     THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is bound otherwise', shared),
+            MESSAGE = format('sequence "%s" is bound to other ids', shared),
             DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
                 WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
                 ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
@@ -1871,7 +1871,7 @@ BEGIN
     END IF;
     RAISE NOTICE USING
         MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
-        DETAIL = 'The column does not have it for itself.';
+        DETAIL = 'The column is not its only user.';
     SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
     FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
         AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);
@@ -1979,7 +1979,7 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
             HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
@@ -1996,13 +1996,13 @@ BEGIN
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            HINT = 'Commit first.';
+            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
         -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'The other nodes do not see it yet.',
-            HINT = 'Commit first.';
+            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
@@ -2025,7 +2025,7 @@ BEGIN
     FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
         WHERE NOT n.is_active
     LOOP
-        RAISE NOTICE 'node % is not active, and left out', place USING
+        RAISE NOTICE 'skipping node %, which is not active', place USING
             HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
     END LOOP;
 
@@ -2046,10 +2046,10 @@ BEGIN
             FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
     WHERE n.is_active AND r.success AND r.result <> '';
     IF old IS NOT NULL THEN
-        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+        RAISE EXCEPTION 'some nodes of the cluster use another registry' USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = old,
-            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+            HINT = 'Stop all inserts, SELECT snowflake_ids.use_local_registry() on each of these nodes, '
                    'and CALL snowflake_ids.use_citus again before inserts go on.';
     END IF;
 
@@ -2073,7 +2073,7 @@ BEGIN
             RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = old,
-                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Install the same version on these nodes, run ALTER EXTENSION snowflake_ids UPDATE there, and CALL snowflake_ids.use_citus() again.';
         END IF;
         -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
         mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
@@ -2094,10 +2094,10 @@ BEGIN
         WHERE r.success AND r.result <> '';
         held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
         IF held <> '{}' THEN
-            RAISE EXCEPTION 'the worker ids of the cluster''s nodes cannot be noted' USING
+            RAISE EXCEPTION 'could not record the worker ids of the nodes of the cluster' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
-                HINT = 'Nothing was changed. Mend that, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
     -- While the coordinator gives ids of its own, none goes to the registry.
@@ -2129,10 +2129,10 @@ BEGIN
               WHERE n.is_active) AS p;
         EXIT WHEN failed IS NULL;
         IF NOT passes OR clock_timestamp() > deadline THEN
-            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+            RAISE EXCEPTION '% of % nodes of the cluster cannot issue unique ids', cardinality(failed), nodes USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = array_to_string(failed, E'\n'),
-                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
@@ -2203,7 +2203,7 @@ BEGIN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
-            HINT = 'Attach the columns to another generator first, or detach them.';
+            HINT = 'First detach these columns or attach them to another generator, and unbind these sequences.';
     END IF;
 END
 $$;
@@ -2383,7 +2383,7 @@ BEGIN
         detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
-        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        message := format('cannot bind sequence "%s", which cycles', sequence);
         detail := 'Ids do not come again.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
     ELSIF terms.seqincrement < 0 THEN
@@ -2463,7 +2463,7 @@ BEGIN
                 WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
                 ELSE format('It gives ids of segment tag "%s".', b.tag) END
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+            HINT = format('To bind it to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
     IF obstacle.message IS NOT NULL THEN
@@ -2491,7 +2491,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not bound', sequence),
             DETAIL = 'It gives numbers of its own.',
-            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+            HINT = 'See snowflake_ids.sequence_status for the bound sequences.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
 END
@@ -2526,7 +2526,7 @@ BEGIN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'A trigger fills the column before a row is stored.';
+            DETAIL = 'Only ordinary and partitioned tables can be attached.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
@@ -2553,7 +2553,7 @@ BEGIN
                 CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
             DETAIL = 'The server fills it by itself.',
             HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
-                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+                ELSE format('First drop the identity: ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY;', relation, quote_ident(column_name)) END;
     ELSIF of_key.attgenerated <> '' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
@@ -2562,12 +2562,12 @@ BEGIN
     ELSIF of_column.atthasdef THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
-            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
-            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+            DETAIL = 'The trigger does not replace values, and a value from a default counts as one.',
+            HINT = format('First drop the default: ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT;', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name the column whose values each have numbers of their own as the key.';
+            HINT = 'Name another column as the key: each of its values has numbers of its own.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -2576,7 +2576,7 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
             DETAIL = format('Its max_value is %s.', terms.max_value),
-            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+            HINT = 'Lower max_value with snowflake_ids.series_alter, or change the column to bigint.';
     ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
             WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
         RAISE datatype_mismatch USING
@@ -2615,13 +2615,13 @@ BEGIN
         ELSIF is_counted THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                DETAIL = 'The series must continue above them, and only the owner of the table may read them.',
                 HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
             RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
-                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
-                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+                DETAIL = 'The highest number cannot be determined if numbers restart or are stored as text.',
+                HINT = 'Set each key with snowflake_ids.series_set before you insert rows.';
             EXIT;
         END IF;
     END LOOP;
@@ -2667,6 +2667,525 @@ BEGIN
             'snowflake_ids_internal.highest_of_group, '
             'snowflake_ids_internal.restore_identity, '
             'snowflake_ids_internal.columns_of_tag TO %s', holder);
+    END LOOP;
+END
+$$;
+
+/* The same with other words. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF value < issued THEN
+        RAISE EXCEPTION 'value % is below issued ids of segment tag "%"', value, tag USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
+                            issued, value + 1),
+            HINT = 'Give that value or a higher one, or force => true if none of these ids is in use any more.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_grant(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
+        RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
+            DETAIL = 'Roles now need privileges to use it.',
+            HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_revoke(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF grantee = 0 THEN
+        PERFORM snowflake_ids_internal.segment_restrict(tag);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
+        RAISE NOTICE 'segment tag "%" is open to every role', tag USING
+            DETAIL = 'The USAGE privilege is not checked until the tag is restricted.',
+            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_function_privilege('snowflake_ids_internal.sequence_bind'::regproc, 'EXECUTE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for function %s', left(function, 32)),
+            DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
+            HINT = format('Ask the owner of the database or a superuser to run SELECT snowflake_ids.administration_grant(''tags'', %L).',
+                current_user);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+    expression text;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
+    ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the next id', sequence),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    former snowflake_ids.sequence_binding;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
+    PERFORM snowflake_ids_internal.sequence_erase(sequence);
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('maximum of sequence "%s" is below ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+    PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    made bigint;
+    series snowflake_ids.series;
+BEGIN
+    IF length(name) > 107 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'name of monotonic series is too long',
+            DETAIL = format('It has %s characters; the name of a monotonic series has at most 107, as its sections are named after it.',
+                            length(name)),
+            HINT = 'Name the series after what it numbers, for example "messages".';
+    END IF;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's, on each server: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_registered();
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
+    SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
+    FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    IF made <> series.sections THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
+            DETAIL = 'The sections of the series would have the same names.',
+            HINT = 'Choose another name, or another number of sections.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_grant(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+    row record := snowflake_ids_internal.series_restrict(name);
+BEGIN
+    IF row.was_open AND grantee <> 0 THEN
+        RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
+            DETAIL = 'Roles now need privileges to use it.',
+            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
+    series_id bigint;
+    restricted boolean;
+BEGIN
+    SELECT s.id, s.restricted INTO series_id, restricted FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    IF grantee_oid = 0 THEN
+        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
+    ELSIF NOT restricted THEN
+        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
+            DETAIL = 'The USAGE privilege is not checked until the series is restricted.',
+            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+    END IF;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
+    WHERE p.series = series_id AND p.grantee = grantee_oid;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    table_name text := snowflake_ids_internal.qualified_name(beside);
+    new_id bigint := snowflake_ids_internal.random_number();
+    keys text := snowflake_ids_internal.series_key_table(new_id);
+    series snowflake_ids.series;
+    of_key record;
+BEGIN
+    PERFORM snowflake_ids_internal.citus_check();
+    PERFORM snowflake_ids_internal.series_check_coordinator();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest counters may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    -- Nothing is attached to it, and no key of any series counts, until the transaction ends.
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = 'cannot distribute a series in a transaction block',
+            DETAIL = 'Gapless series give no numbers until the transaction ends.',
+            HINT = 'Call snowflake_ids.series_distribute outside of BEGIN and COMMIT, as a statement of its own.';
+    END IF;
+    PERFORM set_config('lock_timeout', snowflake_ids_internal.bounded_lock_timeout(), true),
+        snowflake_ids_internal.series_check_unused(name, 'distribute');
+    LOCK TABLE snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid IN SHARE ROW EXCLUSIVE MODE;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    IF series.kind <> 'gapless' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
+            DETAIL = 'Nodes draw its numbers from one registry.',
+            HINT = 'Use it on all nodes as it is.';
+    ELSIF series.scope <> 'global' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
+            DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
+            HINT = 'Create another one, and set its keys with snowflake_ids.series_set.';
+    ELSIF NOT series.restricted THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('series "%s" is open to every role', left(name, 128)),
+            DETAIL = 'A role that takes numbers of a distributed series writes to its key table with its own privileges.',
+            HINT = 'Grant USAGE with snowflake_ids.series_grant to the roles that take numbers.';
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', table_name);
+    IF snowflake_ids_internal.qualified_name(beside) <> table_name THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    EXECUTE $query$
+        SELECT a.atttypid AS type, CASE WHEN a.attcollation <> 0 THEN (SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+            FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation) END AS collation
+        FROM pg_dist_partition AS p
+            JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attname = column_to_column_name(p.logicalrelid, p.partkey)
+        WHERE p.logicalrelid = $1 AND p.partmethod = 'h'$query$
+    INTO of_key USING beside;
+    IF of_key.type IS NULL THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('table %s is not distributed by a column', table_name),
+            HINT = 'Give the distributed table that has the keys in its distribution column.';
+    ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
+            WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
+            WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('table %s is distributed by a column of type %s', table_name, format_type(of_key.type, NULL)),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(name, 128), series.key_type),
+            HINT = 'Create a series whose keys are of that type.';
+    END IF;
+    EXECUTE format('CREATE TABLE %s (key %s%s PRIMARY KEY, last_value bigint NOT NULL, period date) WITH (fillfactor = 50)',
+        keys, format_type(of_key.type, NULL), of_key.collation);
+    EXECUTE $query$SELECT create_distributed_table($1, 'key', colocate_with => $2)$query$ USING keys::regclass, table_name;
+    EXECUTE format('INSERT INTO %s (key, last_value, period) SELECT k.key, k.last_value, k.period FROM snowflake_ids.series_%s AS k
+        WHERE k.series = $1', keys, series.key_type) USING series.id;
+    UPDATE snowflake_ids.series AS s SET scope = 'shard', id = new_id WHERE s.id = series.id;
+    UPDATE snowflake_ids.series_privilege AS p SET series = new_id WHERE p.series = series.id;
+    EXECUTE format('DELETE FROM snowflake_ids.series_%s AS k WHERE k.series = $1', series.key_type) USING series.id;
+    PERFORM snowflake_ids_internal.series_pass_on(new_id);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'registry_server' THEN
+        RAISE EXCEPTION 'permission denied to set the registry of this database' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
+            HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
+    END IF;
+    RAISE NOTICE 'skipping a row of snowflake_ids.%', TG_TABLE_NAME USING
+        DETAIL = 'Only a superuser can restore it.';
+    RETURN NULL;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
+            HINT = 'Call it in a transaction of its own.';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'Its snapshot does not show ids that were reserved since it began.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    LOCK TABLE snowflake_ids.registry_server, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
+        RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a foreign server.',
+            HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
+    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
+        RAISE EXCEPTION 'registries must be different ones' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+    END IF;
+    PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.use_local_registry() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF NOT snowflake_ids_internal.registry_leave() THEN
+        RAISE NOTICE 'this database is its own registry already';
+        RETURN;
+    END IF;
+    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
+        HINT = 'If they share tables, give the tags one increment and different remainders with snowflake_ids.segment_alter.';
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed text;
+    failures bigint;
+BEGIN
+    SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
+                                ORDER BY n.nodeid)
+    INTO failures, failed
+    FROM pg_catalog.run_command_on_workers(format('SELECT snowflake_ids_internal.citus_run(%L)', command)) AS r
+        LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
+    WHERE r.success IS NOT TRUE;
+    IF failures > 0 THEN
+        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = failed,
+            HINT = 'Correct this and repeat the call; changes that other nodes have made are kept or made again.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL OR to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RAISE EXCEPTION 'this database does not have Citus' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'There is no table pg_dist_node.',
+            HINT = 'Run CREATE EXTENSION citus first, or call snowflake_ids.use_registry to share a registry without Citus.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        RETURN;
+    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
+        RAISE EXCEPTION 'another database leases the worker id of this server';
+    END IF;
+    PERFORM snowflake_ids.use_registry('citus_coordinator');
+    -- Tables of the cluster come next, whose defaults may name what is defined there.
+    BEGIN
+        PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
+        FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'generators, series and rights of the cluster are not on this worker yet' USING
+            DETAIL = upper(left(SQLERRM, 1)) || substr(SQLERRM, 2) || '.',
+            HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+    END;
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
+        DETAIL = upper(left(SQLERRM, 1)) || substr(SQLERRM, 2) || '.',
+        HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = check_unnamed_tag.tag COLLATE "C")
+        AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
+    THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
+            DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
+            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest is %s, the maximum of type %s.', highest,
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
+            HINT = 'First give lower ids to the rows with the highest ones.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    following bigint;
+BEGIN
+    EXECUTE format('SELECT %s', expression) INTO following;
+    IF following <= highest THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
+            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+            HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
+                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
+                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    stored bigint;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
+            AND snowflake_ids_internal.highest_number(s.sequence) = 9223372036854775807
+    LOOP
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+        CONTINUE WHEN terms.seqincrement < 0;
+        SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
+        FROM snowflake_ids_internal.table_and_below(relation) b;
+        CONTINUE WHEN stored = terms.seqmax;
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
+            DETAIL = 'It was at its maximum, where DROP EXTENSION or a dump of the table alone leaves a bound sequence.';
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
+            coalesce(stored >= terms.seqstart, false));
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+BEGIN
+    IF tag IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('segment tag "%s" stays', tag),
+            HINT = format('If nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    numbers record := snowflake_ids_internal.numbers_of_group(snowflake_ids_internal.node_group());
+    bound snowflake_ids.sequence_binding;
+    terms pg_sequence;
+    reached bigint;
+    number numeric;
+BEGIN
+    FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
+        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
+        reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
+        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
+        number := terms.seqstart;
+        IF reached IS NOT NULL THEN
+            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
+                + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+        END IF;
+        IF number > least(terms.seqmax, numbers.last + 1) THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('maximum of sequence "%s" is below ids of the column', bound.sequence),
+                DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
+        END IF;
+        PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object_name text;
+    object_privileges text;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
+        RAISE EXCEPTION 'cannot grant administration to public' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It can be granted to named roles only.',
+            HINT = 'Name a role.';
+    END IF;
+    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        ORDER BY o.object LIKE 'SCHEMA %'
+    LOOP
+        CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
+            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
+                'snowflake_ids.state_reset']::regproc[]) AS f);
+        EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
 END
 $$;

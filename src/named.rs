@@ -218,7 +218,7 @@ fn refuse_late() {
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
         let report = ErrorReport::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "cannot commit a change of a layout after so long a time",
+            "could not commit the change of a layout in time",
             function_name!(),
         );
         raise(
@@ -241,7 +241,7 @@ fn refuse_to_prepare() {
             "cannot PREPARE a transaction that has changed named generators",
             function_name!(),
         );
-        raise(report.set_hint("COMMIT it."));
+        raise(report.set_hint("Run it again, and end it with COMMIT."));
     }
 }
 

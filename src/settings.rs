@@ -296,7 +296,7 @@ fn define_leases() {
     let about = sighup(
         c"snowflake_ids.lease_duration",
         c"Sets how far ahead a worker id is leased.",
-        c"That is how long the registry may be away.",
+        c"The registry may be unavailable for that long.",
     );
     guc::define_int(about, &LEASE_DURATION, 60..=i32::MAX, GucFlags::UNIT_S);
     let about = sighup(
@@ -358,7 +358,7 @@ fn define_behaviour() {
         c"The file is synced about once in that time; after a crash ids start that far ahead of the clock.",
     );
     guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
-    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"So many layouts beside the server's own can be in use at once, in all databases together. One database takes at most half of what is free.");
+    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"It also limits the layouts in use at once beside the server's own, in all databases together. One database takes at most half of what is free.");
     guc::define_int(about, &MAX_GENERATORS, 0..=MAX_SLOTS, GucFlags::default());
 }
 

@@ -378,7 +378,7 @@ fn a_database_takes_no_more_than_half_while_others_have_as_many() {
     server.database.set(1);
     assert!((0..2).all(|next| server.issuer().assign_slot(&many(next)).is_ok()));
     let refused = server.issuer().assign_slot(&many(3)).unwrap_err();
-    assert_eq!(refused.to_string(), "no place is free for another layout of this database");
+    assert_eq!(refused.to_string(), "no slot is free for another layout of this database");
     assert!(refused.detail().unwrap().contains("has 2 of these places and others have 0;"), "{refused:?}");
 }
 

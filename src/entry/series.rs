@@ -83,7 +83,8 @@ unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
 #[cold]
 fn misused() -> ! {
     let code = PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED;
-    let message = "series_fill is for triggers before INSERT, for each row, with the names of a series and of two columns";
+    let message =
+        "series_fill must be fired BEFORE INSERT FOR EACH ROW, with a series and two columns as arguments";
     raise(
         ErrorReport::new(code, message, function_name!())
             .set_hint("Make the trigger with snowflake_ids.series_attach."),

@@ -67,7 +67,7 @@ pub fn not_utf8(what: &str) -> ErrorReport {
         format!("{what} is not in UTF-8"),
         function_name!(),
     )
-    .set_detail("This database has no encoding, so that its texts are UTF-8 or their letters are not known.")
+    .set_detail("The encoding of this database is SQL_ASCII, so only texts in UTF-8 can be passed on.")
     .set_hint("Write it in UTF-8.")
 }
 

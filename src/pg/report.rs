@@ -98,7 +98,11 @@ pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
 #[cold]
 pub fn spi(error: &SpiError) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-    ErrorReport::new(code, format!("snowflake_ids could not run its SQL: {error}"), function_name!())
+    ErrorReport::new(
+        code,
+        format!("could not execute an internal query of snowflake_ids: {error}"),
+        function_name!(),
+    )
 }
 
 /// A message as the sentence that a DETAIL is.

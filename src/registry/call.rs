@@ -139,7 +139,7 @@ fn not_trusted(what: &str) -> ErrorReport {
         function_name!(),
     )
     .set_detail(
-        "Its owner decides where this server's background workers connect, with the server's own account.",
+        "Its owner decides where background workers of this server connect, which run under the server's account.",
     )
     .set_hint("Change its owner with ALTER ... OWNER TO.")
 }

@@ -30,7 +30,7 @@ pub fn join(servers: &[String]) -> Result<(), RegistryFailure> {
 pub fn leave() -> Result<bool, RegistryFailure> {
     let unheard = |error: UnusableRegistry| {
         pgrx::notice!(
-            "{}; tags that are known only there have the terms here that they had before this database used the \
+            "{}; tags known only there keep the definition that they had here before this database used the \
              registry, or the defaults of segment_create",
             report(&error).message()
         );

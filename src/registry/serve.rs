@@ -146,7 +146,7 @@ impl Registry for OwnRegistry {
     }
 }
 
-const DROPPED: &str = "The extension has just been dropped from the database that holds the registry";
+const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
 
 /// Runs a background worker's transaction with the rights of the owner of the table of worker ids; None where that is gone.
 ///

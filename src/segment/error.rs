@@ -52,7 +52,7 @@ pub enum SegmentError {
     /// The transaction has changed the tag, and a parallel query asks for ids.
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]
     #[explain(Unsupported, detail = "Its ids come from the transaction's own memory until that commits.")]
-    #[explain(hint = "Commit first, or SET max_parallel_workers_per_gather = 0.")]
+    #[explain(hint = "Run the query after COMMIT, or with SET LOCAL max_parallel_workers_per_gather = 0.")]
     Parallel(String),
     /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to it.
     #[error("cannot wait for ids of segment tag \"{0}\" while ids are being reserved")]
@@ -80,7 +80,7 @@ pub enum SegmentError {
     #[explain(transparent)]
     Sequence(#[from] BoundSequenceError),
     /// SPI failed without an SQL error.
-    #[error("snowflake_ids could not run its SQL: {0}")]
+    #[error("could not execute an internal query of snowflake_ids: {0}")]
     #[explain(Internal)]
     Spi(#[from] SpiError),
 }
@@ -94,9 +94,9 @@ fn lacks(action: Action, role: &str) -> String {
 
 fn who_grants(tag: &str, action: Action, role: &str) -> String {
     match action {
-        Action::Own => "Ask whoever owns it, or manages the tags of this database.".to_owned(),
+        Action::Own => "Ask its owner, or a role that manages the tags of this database.".to_owned(),
         _ => format!(
-            "Whoever owns it or manages tags can grant it: SELECT snowflake_ids.segment_grant({}, {}, '{}').",
+            "Ask its owner, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
             quote_literal(tag),
             quote_literal(role),
             wanted(action)
@@ -210,7 +210,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     Some(match trouble {
         Trouble::RowLocked | Trouble::Registry => return None,
         Trouble::NoWorker => (
-            "No background worker is there to reserve some: it is about to start, or all max_worker_processes \
+            "No background worker is running to reserve ids: it is about to start, or all max_worker_processes \
              are in use."
                 .to_owned(),
             "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the \
@@ -219,20 +219,20 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
         ),
         Trouble::Failed(code) => (
             format!("The background worker's last attempt failed with SQLSTATE {}.", sqlstate(code)),
-            "The server's log has the error.".to_owned(),
+            "See the server's log for the error.".to_owned(),
         ),
         Trouble::OutOfReach(0) => (
-            "The background worker that reserves some has waited in vain to connect to this database.".to_owned(),
+            "The background worker that reserves ids could not get the locks to connect to this database in time.".to_owned(),
             "A transaction has the database, or a catalog that sessions begin with, locked: end it. To find it: SELECT \
              pid, mode FROM pg_locks WHERE granted AND mode LIKE '%Exclusive%'."
                 .to_owned(),
         ),
         Trouble::OutOfReach(code) => (
             format!(
-                "The background worker that reserves some could not connect to this database: SQLSTATE {}.",
+                "The background worker that reserves ids could not connect to this database: SQLSTATE {}.",
                 sqlstate(code)
             ),
-            "The server's log has the error. It is tried again by itself, every few seconds.".to_owned(),
+            "See the server's log for the error. The worker tries again every few seconds.".to_owned(),
         ),
     })
 }
@@ -240,7 +240,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
 /// The detail and hint of registries that give none.
 pub fn no_answer() -> (String, String) {
     registry_trouble().unwrap_or_else(|| {
-        ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
+        ("The registry has given no ids.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
     })
 }
 

@@ -35,11 +35,10 @@ static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
-    let message =
-        format!("could not note the ids of segment tag \"{}\" for a rollback", TagText(*tag).shown());
+    let message = format!("could not save the high-water mark of segment tag \"{}\"", TagText(*tag).shown());
     ErrorReport::new(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message, function_name!())
-        .set_detail("Transactions have left such notes of as many tags as there is memory for.")
-        .set_hint("Should this transaction be rolled back, these ids may come again. Notes go when their tags are used, and there are more with a higher snowflake_ids.max_tags.")
+        .set_detail("No slot in shared memory is free for it. If this transaction is rolled back, its ids may be issued again.")
+        .set_hint("Commit the transaction. To have more slots, raise snowflake_ids.max_tags and restart the server.")
         .report(PgLogLevel::WARNING);
 }
 

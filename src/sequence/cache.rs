@@ -292,7 +292,7 @@ pub fn refuse_to_prepare() {
             "cannot PREPARE a transaction that has bound or unbound sequences",
             function_name!(),
         );
-        raise(report.set_hint("COMMIT it."));
+        raise(report.set_hint("Run it again, and end it with COMMIT."));
     }
 }
 

@@ -36,10 +36,10 @@ pub enum SequenceError {
     #[explain(Denied)]
     NotExecutable(&'static str),
     /// Its row is not one that `bind_sequence` has written.
-    #[error("the binding of sequence \"{0}\" cannot be read")]
+    #[error("the binding of sequence \"{0}\" is not valid")]
     #[explain(
         NotReady,
-        detail = "Its row in snowflake_ids.sequence_binding was written by hand: the names in it are too long, or are two.",
+        detail = "Its row in snowflake_ids.sequence_binding was written by hand: it names both a tag and a generator, or a name that is too long.",
         hint = "Have a superuser delete the row, set the sequence with setval above all ids in use, and bind it again."
     )]
     Unreadable(String),
@@ -51,7 +51,7 @@ pub enum SequenceError {
     )]
     TooMany(i64),
     /// It is to be noted as bound, and was not put where a bound one stands.
-    #[error("sequence \"{0}\" does not stand at its end")]
+    #[error("sequence \"{0}\" is not at its maximum")]
     #[explain(BadArgument, detail = "A bound sequence gives no numbers of its own.")]
     #[explain(hint = "Call snowflake_ids.bind_sequence, which puts it there.")]
     NotAtEnd(String),
@@ -69,7 +69,7 @@ pub enum SequenceError {
     )]
     Unreached,
     /// SPI failed without an SQL error.
-    #[error("snowflake_ids could not run its SQL: {0}")]
+    #[error("could not execute an internal query of snowflake_ids: {0}")]
     #[explain(Internal)]
     Spi(#[from] SpiError),
 }

@@ -45,7 +45,7 @@ pub struct RegistryEntry {
 }
 
 /// The hint for users that are not to know all.
-const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
+const FOR_OTHERS: &str = "Ask a member of pg_read_all_stats to look at snowflake_ids.registry_status.";
 
 /// The notes on a registry; None where there is no room for them.
 pub struct SharedEndpointStatus(pub Option<&'static RegistryEntry>);

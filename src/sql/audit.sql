@@ -11,13 +11,13 @@ BEGIN
     WHERE c.oid = relation;
     IF relation IS NULL OR attribute IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'table and column must not be null', DETAIL = 'They name the ids.';
+            MESSAGE = 'table and column must not be null';
     ELSIF kind IS NULL THEN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF kind NOT IN ('r', 'p', 'f') THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
-            DETAIL = 'Ordinary, partitioned and foreign tables can be read in the order of their ids.',
+            DETAIL = 'Only ordinary, partitioned and foreign tables can be audited.',
             HINT = 'Name the table that has the rows.';
     ELSIF type IS NULL THEN
         RAISE undefined_column USING
@@ -47,7 +47,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_object USING
             MESSAGE = format('foreign server "%s" does not exist', coalesce(left(connection, 128), 'null')),
-            HINT = 'Create it with the extension postgres_fdw: CREATE SERVER, CREATE USER MAPPING.';
+            HINT = 'Create it with CREATE SERVER and CREATE USER MAPPING, after CREATE EXTENSION postgres_fdw.';
     END IF;
     -- Its owner says where it leads, and could give a superuser a user mapping.
     IF (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
@@ -94,11 +94,11 @@ BEGIN
             MESSAGE = 'max_findings is out of range', DETAIL = 'It must be 1 to 100000.';
     ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'there are too many connections',
+            MESSAGE = 'connections has too many elements',
             DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'generator and tag exclude each other', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
+            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
     -- It may change until it is locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -205,7 +205,7 @@ BEGIN
     RETURN QUERY SELECT split_part(f.finding, ' ', 1), f.finding ~ '^(unlisted )?(duplicate|future|unfit)$', f.id, f.rows,
         f.datacenter, f.worker, date '1970-01-01' + f.day,
         nullif(concat_ws(' ', CASE split_part(f.finding, ' ', 1)
-            WHEN 'unfit' THEN CASE WHEN f.id < 0 THEN 'It is negative, and no id is.'
+            WHEN 'unfit' THEN CASE WHEN f.id < 0 THEN 'It is negative; ids are 0 or more.'
                 WHEN tag IS NULL THEN format('The largest id of layout "%s" is %s.', layout.layout, layout.largest)
                 ELSE format('Ids of the tag leave %s when divided by %s.', numbers.remainder, numbers.increment) END
             WHEN 'future' THEN CASE WHEN tag IS NULL THEN format('Its timestamp is %s, and the clock stands at %s.',

@@ -39,7 +39,7 @@ mod snowflake_ids_internal {
         let server = server.read_up_to(MOST_OF_NAME, "server")?;
         let found = registry::look(&server).map_err(|error| report(&error))?;
         serde_json::to_string(&found).map_err(|error| {
-            bad_argument("the registry makes no sense", format!("{}.", excerpt(&error.to_string())))
+            bad_argument("could not write the registry as JSON", format!("{}.", excerpt(&error.to_string())))
         })
     }
 
@@ -81,7 +81,7 @@ mod snowflake_ids_internal {
     > {
         let nodes: Vec<ClusterNode> =
             serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(|error| {
-                bad_argument("the nodes make no sense", format!("{}.", excerpt(&error.to_string())))
+                bad_argument("list of nodes is not valid", format!("{}.", excerpt(&error.to_string())))
             })?;
         let row = |Judged { node, report, problem }| {
             let said = report.as_ref();
@@ -94,7 +94,7 @@ mod snowflake_ids_internal {
                 said.map(|said| legible(&said.layout)),
                 said.and_then(|said| said.registry.as_deref()).map(legible),
                 node.version.as_deref().filter(|version| !version.is_empty()).map(legible),
-                problem.as_ref().map(|problem| legible(&format!("{problem}. Way out: {}.", problem.hint()))),
+                problem.as_ref().map(|problem| legible(&format!("{problem}. Hint: {}.", problem.hint()))),
                 problem.is_some_and(|problem| problem.may_pass()),
             )
         };

@@ -32,7 +32,7 @@ BEGIN
         RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Mend that, and do the same again: what other nodes did stays as it is, or is done once more.';
+            HINT = 'Correct this and repeat the call; changes that other nodes have made are kept or made again.';
     END IF;
 END
 $$;
@@ -155,7 +155,7 @@ BEGIN
         RAISE EXCEPTION 'this database does not have Citus' USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'There is no table pg_dist_node.',
-            HINT = 'CREATE EXTENSION citus first; servers without it share a registry by snowflake_ids.use_registry.';
+            HINT = 'Run CREATE EXTENSION citus first, or call snowflake_ids.use_registry to share a registry without Citus.';
     END IF;
 END
 $$;
@@ -337,7 +337,7 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
             HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
@@ -354,13 +354,13 @@ BEGIN
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            HINT = 'Commit first.';
+            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
         -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'The other nodes do not see it yet.',
-            HINT = 'Commit first.';
+            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
@@ -383,7 +383,7 @@ BEGIN
     FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
         WHERE NOT n.is_active
     LOOP
-        RAISE NOTICE 'node % is not active, and left out', place USING
+        RAISE NOTICE 'skipping node %, which is not active', place USING
             HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
     END LOOP;
 
@@ -404,10 +404,10 @@ BEGIN
             FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
     WHERE n.is_active AND r.success AND r.result <> '';
     IF old IS NOT NULL THEN
-        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+        RAISE EXCEPTION 'some nodes of the cluster use another registry' USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = old,
-            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+            HINT = 'Stop all inserts, SELECT snowflake_ids.use_local_registry() on each of these nodes, '
                    'and CALL snowflake_ids.use_citus again before inserts go on.';
     END IF;
 
@@ -431,7 +431,7 @@ BEGIN
             RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = old,
-                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Install the same version on these nodes, run ALTER EXTENSION snowflake_ids UPDATE there, and CALL snowflake_ids.use_citus() again.';
         END IF;
         -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
         mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
@@ -452,10 +452,10 @@ BEGIN
         WHERE r.success AND r.result <> '';
         held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
         IF held <> '{}' THEN
-            RAISE EXCEPTION 'the worker ids of the cluster''s nodes cannot be noted' USING
+            RAISE EXCEPTION 'could not record the worker ids of the nodes of the cluster' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
-                HINT = 'Nothing was changed. Mend that, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
     -- While the coordinator gives ids of its own, none goes to the registry.
@@ -487,10 +487,10 @@ BEGIN
               WHERE n.is_active) AS p;
         EXIT WHEN failed IS NULL;
         IF NOT passes OR clock_timestamp() > deadline THEN
-            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+            RAISE EXCEPTION '% of % nodes of the cluster cannot issue unique ids', cardinality(failed), nodes USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = array_to_string(failed, E'\n'),
-                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
@@ -523,12 +523,12 @@ BEGIN
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'generators, series and rights of the cluster are not on this worker yet' USING
-            DETAIL = SQLERRM || '.',
+            DETAIL = upper(left(SQLERRM, 1)) || substr(SQLERRM, 2) || '.',
             HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
     END;
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
-        DETAIL = SQLERRM || '.',
+        DETAIL = upper(left(SQLERRM, 1)) || substr(SQLERRM, 2) || '.',
         HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
 END
 $$;

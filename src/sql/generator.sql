@@ -113,7 +113,7 @@ BEGIN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
-            HINT = 'Attach the columns to another generator first, or detach them.';
+            HINT = 'First detach these columns or attach them to another generator, and unbind these sequences.';
     END IF;
 END
 $$;

@@ -53,7 +53,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     };
     let answer = Response { registry: this, clock: SystemClock.now(), said };
     let cannot = |error: serde_json::Error| {
-        bad_argument("the answer cannot be written", format!("{}.", excerpt(&error.to_string())))
+        bad_argument("could not write the answer as JSON", format!("{}.", excerpt(&error.to_string())))
     };
     let answer = answer.to_text().map_err(cannot)?;
     check_length("answer", answer.len(), wire::MAX_BYTES).map_err(|long| report(&long))?;
@@ -68,7 +68,7 @@ const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 fn takes_over() -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("{SERVE}() does not take tags over"),
+        format!("{SERVE}() cannot take over tags"),
         function_name!(),
     )
     .set_detail("It does not move tags up, nor list them.")
@@ -111,7 +111,7 @@ fn in_a_block(function: &str) -> ErrorReport {
         format!("{function}() cannot run inside a transaction block"),
         function_name!(),
     )
-    .set_detail("It is what other servers ask by.")
+    .set_detail("It is for other servers only.")
 }
 
 fn leases_elsewhere(database: &str) -> ErrorReport {
@@ -170,7 +170,7 @@ mod snowflake_ids_internal {
     fn registry_join(servers: Text<'_>) -> Result<(), ErrorReport> {
         let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
         let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
-            bad_argument("the names of registries make no sense", format!("{}.", excerpt(&error.to_string())))
+            bad_argument("list of registries is not valid", format!("{}.", excerpt(&error.to_string())))
         })?;
         Ok(handover::join(&named)?)
     }
@@ -187,10 +187,7 @@ mod snowflake_ids_internal {
         let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
         let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
         let unknown = || {
-            bad_argument(
-                "the tag is not in UTF-8",
-                "Registries on other servers know it by no other letters.",
-            )
+            bad_argument("the tag is not in UTF-8", "Registries on other servers know tags in UTF-8 only.")
         };
         let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
         let in_use = handover::seed(&text, highest)?;
@@ -248,7 +245,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
             format!("cannot apply TRUNCATE to table \"snowflake_ids.{table}\""),
             function_name!(),
         )
-        .set_detail("What it says is of this server alone, and none of the publisher's rows are taken over.")
+        .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
         .set_hint(
             "Have the publisher publish its own tables by their names, or without truncate; then skip this change with \
              ALTER SUBSCRIPTION ... SKIP.",

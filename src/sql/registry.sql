@@ -57,8 +57,8 @@ BEGIN
             DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
             HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
     END IF;
-    RAISE NOTICE 'a row of snowflake_ids.% is not restored', TG_TABLE_NAME USING
-        DETAIL = 'It takes a superuser.';
+    RAISE NOTICE 'skipping a row of snowflake_ids.%', TG_TABLE_NAME USING
+        DETAIL = 'Only a superuser can restore it.';
     RETURN NULL;
 END
 $$;
@@ -100,13 +100,13 @@ BEGIN
     IF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
-            HINT = 'Commit first.';
+            DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
+            HINT = 'Call it in a transaction of its own.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'cannot change the registry in a transaction of this isolation level' USING
+        RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'It does not see how far tags have come since it began.',
-            HINT = 'Begin one of isolation level READ COMMITTED.';
+            DETAIL = 'Its snapshot does not show ids that were reserved since it began.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     LOCK TABLE snowflake_ids.registry_server, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
 END
@@ -137,7 +137,7 @@ BEGIN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a foreign server.',
-            HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
+            HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
     ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
         RAISE EXCEPTION 'registries must be different ones' USING
             ERRCODE = 'invalid_parameter_value',
@@ -159,7 +159,7 @@ BEGIN
     END IF;
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
-        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
+        HINT = 'If they share tables, give the tags one increment and different remainders with snowflake_ids.segment_alter.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_local_registry IS 'makes this database its own registry again';

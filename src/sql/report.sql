@@ -44,7 +44,7 @@ BEGIN
     SELECT * INTO s FROM snowflake_ids.status;
     SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
     lease_left := s.lease_expires_at - now();
-    lacks_lease := (s.state LIKE '%worker id%' OR s.state LIKE '%lease%') AND EXISTS (SELECT FROM snowflake_ids.registry_status AS r
+    lacks_lease := (s.state LIKE '%worker id%' OR s.state LIKE '%lease%') AND s.state NOT LIKE '%data directory%' AND EXISTS (SELECT FROM snowflake_ids.registry_status AS r
         WHERE r.position = 0 AND r.state = 'failing');
     RETURN QUERY
     WITH tags AS (
@@ -68,13 +68,13 @@ BEGIN
         WHERE s.state = 'in recovery'
         UNION ALL
         SELECT 'alarm', 'server', format('this server issues no snowflake ids: %s', s.state),
-            CASE WHEN s.state LIKE '%state%' THEN 'Do not delete the state file; once you know why, settle it with the function that '
+            CASE WHEN s.state LIKE '%state%' OR s.state LIKE '%data directory%' THEN 'Do not delete the state file; find the cause, then call the function that '
                     'the document names (docs/errors.md, "The state file").'
                 WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
                 THEN 'See the server''s log for why the lease was not renewed (docs/operations.md, "Worker ids").'
                 WHEN s.state LIKE '%clock%' THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by '
                     'mistake (docs/operations.md, "Clocks").'
-                ELSE 'Call for an id: its HINT is the way out (docs/errors.md, "Snowflake ids").' END, NULL
+                ELSE 'Call snowflake_nextval(): the HINT of its error says what to do (docs/errors.md, "Snowflake ids").' END, NULL
         WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
             AND NOT lacks_lease
         UNION ALL
@@ -95,12 +95,12 @@ BEGIN
         SELECT CASE WHEN lease_left < lease_duration / 10 THEN 'alarm' ELSE 'warning' END, 'worker id',
             format('the lease of the worker id ends in %s, and is not renewed',
                 date_trunc('second', greatest(lease_left, interval '0'))),
-            'See that the registry can be reached; the server''s log says why it is not (docs/operations.md, "Worker ids").', NULL
+            'Make sure that the registry can be reached; see the server''s log for the reason (docs/operations.md, "Worker ids").', NULL
         WHERE lease_left < lease_duration / 2
         UNION ALL
         SELECT 'alarm', format('registry %s', f.server),
             concat_ws('; ', 'the registry does not answer' || coalesce(': ' || f.error, ''), w.what),
-            'Bring the registry back: ids go on until the buffers and the lease are used up (docs/registry.md, "What happens when").',
+            'Restart or reconnect the registry: ids are issued until the buffers and the lease are used up (docs/registry.md, "What happens when").',
             f.last_answer
         FROM failing AS f, follows AS w
         UNION ALL
@@ -119,18 +119,18 @@ BEGIN
             GROUP BY t.standing) AS c
             JOIN tags AS t ON t.number = c.first
         UNION ALL
-        SELECT 'warning', 'launcher', 'the launcher does not run, which starts the workers that refill tags',
-            'See that fewer than max_worker_processes are in use; it comes back after a second (docs/operations.md, "Troubles").', NULL
+        SELECT 'warning', 'launcher', 'the launcher, which starts the workers that refill tags, does not run',
+            'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
-        SELECT 'warning', 'tags', format('%s of %s places for tags are taken', places.places_in_use, places.places),
+        SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Places for tags").', NULL
         WHERE places.places_in_use * 10 >= places.places * 9
         UNION ALL
         SELECT CASE WHEN e.years_left < 1 THEN 'alarm' ELSE 'warning' END, e.subject,
             format('the layout ends in %s years', e.years_left),
-            'Change the layout; layout_change says from when on the new ids are above the old (docs/layouts.md, "Changing it").', NULL
+            'Change the layout; snowflake_ids.layout_check says from when new ids are above the old ones (docs/layouts.md, "Changing it").', NULL
         FROM ends AS e WHERE e.years_left < 5
         UNION ALL
         SELECT 'warning', format('generator %s', g.name), format('the generator does not fit this server: %s', g.state),

@@ -343,11 +343,11 @@ CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigi
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value < issued THEN
-        RAISE EXCEPTION 'value % is below ids of segment tag "%" that were issued', value, tag USING
+        RAISE EXCEPTION 'value % is below issued ids of segment tag "%"', value, tag USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
                             issued, value + 1),
-            HINT = 'Give a value of at least that, or force => true if none of them is in use any more.';
+            HINT = 'Give that value or a higher one, or force => true if none of these ids is in use any more.';
     END IF;
 END
 $$;
@@ -468,7 +468,7 @@ DECLARE
 BEGIN
     IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
         RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
-            DETAIL = 'From now on it takes privileges to use it.',
+            DETAIL = 'Roles now need privileges to use it.',
             HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
@@ -484,7 +484,7 @@ BEGIN
         PERFORM snowflake_ids_internal.segment_restrict(tag);
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
-            DETAIL = 'It takes no USAGE before it is restricted.',
+            DETAIL = 'The USAGE privilege is not checked until the tag is restricted.',
             HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);

@@ -123,7 +123,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for function %s', left(function, 32)),
             DETAIL = format('Role %s does not manage segment tags in this database.', quote_ident(current_user)),
-            HINT = format('The owner of the database or a superuser allows it by SELECT snowflake_ids.administration_grant(''tags'', %L).',
+            HINT = format('Ask the owner of the database or a superuser to run SELECT snowflake_ids.administration_grant(''tags'', %L).',
                 current_user);
     END IF;
 END
@@ -221,7 +221,7 @@ BEGIN
         detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
-        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        message := format('cannot bind sequence "%s", which cycles', sequence);
         detail := 'Ids do not come again.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
     ELSIF terms.seqincrement < 0 THEN
@@ -310,7 +310,7 @@ BEGIN
         EXECUTE format('SELECT %s', expression) INTO following;
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                MESSAGE = format('sequence "%s" has numbers above the next id', sequence),
                 DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
@@ -338,7 +338,7 @@ BEGIN
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            MESSAGE = format('maximum of sequence "%s" is below ids that it gave', sequence),
             DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
             HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
@@ -388,7 +388,7 @@ BEGIN
                 WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
                 ELSE format('It gives ids of segment tag "%s".', b.tag) END
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+            HINT = format('To bind it to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
     IF obstacle.message IS NOT NULL THEN
@@ -418,7 +418,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not bound', sequence),
             DETAIL = 'It gives numbers of its own.',
-            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+            HINT = 'See snowflake_ids.sequence_status for the bound sequences.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
 END

@@ -88,7 +88,7 @@ BEGIN
     -- Numbers of the former kind, or section, are in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
             HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
     END IF;
@@ -151,7 +151,7 @@ BEGIN
     IF length(name) > 107 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'name of monotonic series is too long',
-            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
+            DETAIL = format('It has %s characters; the name of a monotonic series has at most 107, as its sections are named after it.',
                             length(name)),
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
@@ -171,7 +171,7 @@ BEGIN
     IF made <> series.sections THEN
         RAISE duplicate_object USING
             MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
-            DETAIL = 'They would be called as its sections are.',
+            DETAIL = 'The sections of the series would have the same names.',
             HINT = 'Choose another name, or another number of sections.';
     END IF;
 END
@@ -231,7 +231,7 @@ BEGIN
             MESSAGE = 'series of kind "dense" are not supported',
             DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
             HINT = 'Leave kind out for a gapless series, whose calls of one key wait for each other; create a segment tag for each key '
-                'that many call at once; or give ''monotonic'' where numbers only have to grow.';
+                'that has many concurrent calls; or give ''monotonic'' where numbers only have to grow.';
     ELSIF kind COLLATE "C" = 'monotonic' THEN
         step := coalesce(step, least(1000, max_step));
         max_step := coalesce(max_step, greatest(1000000, step));
@@ -388,7 +388,7 @@ DECLARE
 BEGIN
     IF row.was_open AND grantee <> 0 THEN
         RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
-            DETAIL = 'From now on it takes privileges to use it.',
+            DETAIL = 'Roles now need privileges to use it.',
             HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
@@ -408,7 +408,7 @@ BEGIN
         series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
     ELSIF NOT restricted THEN
         RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
-            DETAIL = 'It takes no USAGE before it is restricted.',
+            DETAIL = 'The USAGE privilege is not checked until the series is restricted.',
             HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
     END IF;
     UPDATE snowflake_ids.series_privilege AS p
@@ -495,7 +495,7 @@ BEGIN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'A trigger fills the column before a row is stored.';
+            DETAIL = 'Only ordinary and partitioned tables can be attached.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
@@ -522,7 +522,7 @@ BEGIN
                 CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
             DETAIL = 'The server fills it by itself.',
             HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
-                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+                ELSE format('First drop the identity: ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY;', relation, quote_ident(column_name)) END;
     ELSIF of_key.attgenerated <> '' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
@@ -531,12 +531,12 @@ BEGIN
     ELSIF of_column.atthasdef THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
-            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
-            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+            DETAIL = 'The trigger does not replace values, and a value from a default counts as one.',
+            HINT = format('First drop the default: ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT;', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name the column whose values each have numbers of their own as the key.';
+            HINT = 'Name another column as the key: each of its values has numbers of its own.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -545,7 +545,7 @@ BEGIN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
             DETAIL = format('Its max_value is %s.', terms.max_value),
-            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+            HINT = 'Lower max_value with snowflake_ids.series_alter, or change the column to bigint.';
     ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
             WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
         RAISE datatype_mismatch USING
@@ -584,13 +584,13 @@ BEGIN
         ELSIF is_counted THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                DETAIL = 'The series must continue above them, and only the owner of the table may read them.',
                 HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
             RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
-                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
-                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+                DETAIL = 'The highest number cannot be determined if numbers restart or are stored as text.',
+                HINT = 'Set each key with snowflake_ids.series_set before you insert rows.';
             EXIT;
         END IF;
     END LOOP;
@@ -706,13 +706,13 @@ BEGIN
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
-            DETAIL = 'A series that counts in the tables of the coordinator can be distributed.',
+            DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
             HINT = 'Create another one, and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" is open to every role', left(name, 128)),
-            DETAIL = 'Who takes numbers of a distributed series writes to its key table, with rights of its own.',
-            HINT = 'Grant USAGE to the roles that number with snowflake_ids.series_grant.';
+            DETAIL = 'A role that takes numbers of a distributed series writes to its key table with its own privileges.',
+            HINT = 'Grant USAGE with snowflake_ids.series_grant to the roles that take numbers.';
     END IF;
     EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', table_name);
     IF snowflake_ids_internal.qualified_name(beside) <> table_name THEN

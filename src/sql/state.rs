@@ -28,15 +28,15 @@ mod snowflake_ids {
         let issuer = issuer(shared);
         // The lease is forgotten, and the next one takes the registry: a server that gives ids goes on to do so.
         if issuer.obstacle().is_none() && lease::origin().is_some() {
-            let silent = |error| silent_registry("the state is not reset", &error);
+            let silent = |error| silent_registry("cannot reset the state", &error);
             lease::renew(shared, LEASE_WAIT).map_err(silent)?;
         }
         let Renewed { may_repeat, begins } = issuer.reset(above).map_err(|error| report(&error))?;
         if let Some(known) = may_repeat {
-            pgrx::warning!("ids up to {known} may have been issued, and may come again");
+            pgrx::warning!("ids up to {known} may have been issued, and may be issued again");
         }
         if let Some(begins) = begins {
-            ErrorReport::new(Code::ERRCODE_WARNING, format!("no snowflake id comes before {begins}"), function_name!())
+            ErrorReport::new(Code::ERRCODE_WARNING, format!("no snowflake ids are issued before {begins}"), function_name!())
                 .set_detail("Ids begin there, and the clock that they follow has not reached it.")
                 .set_hint("If that is wrong, call snowflake_ids.state_reset with the instant above which ids are to begin.")
                 .report(PgLogLevel::WARNING);
@@ -63,7 +63,7 @@ mod snowflake_ids {
                 Ok(())
             }
             Accepted::AskRegistry => {
-                let silent = |error| silent_registry("the clock is not followed", &error);
+                let silent = |error| silent_registry("cannot follow the clock", &error);
                 lease::renew(shared, LEASE_WAIT).map_err(silent)?;
                 match accept()? {
                     Accepted::AskRegistry => Err(clocks_differ(shared)),
@@ -91,7 +91,7 @@ mod snowflake_ids {
     fn silent_registry(what: &str, error: &LeaseError) -> ErrorReport {
         let registry = lease::origin().unwrap_or_default();
         let message = format!(
-            "{what}, as registry \"{registry}\", which leases this server's worker id, does not answer"
+            "{what} because registry \"{registry}\", which leases this server's worker id, does not answer"
         );
         not_ready(
             message,

@@ -73,7 +73,7 @@ BEGIN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+            HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
     -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);

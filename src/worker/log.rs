@@ -13,7 +13,7 @@ pub fn once(level: PgLogLevel, message: String) {
     let Some(more) = said else { return };
     let report = ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!());
     let report = if more > 0 {
-        report.set_detail(format!("So it was {more} more times since the log was told last."))
+        report.set_detail(format!("This message was suppressed {more} times since it was last logged."))
     } else {
         report
     };

@@ -39,7 +39,7 @@ impl SavedRangeFile for InDataDirectory {
 
     fn say_lost(&self, error: &io::Error) {
         pgrx::warning!(
-            "snowflake_ids could not write \"{FILE}\", ids left over from the last run will be missing: {error}"
+            "snowflake_ids could not write \"{FILE}\", so that saved ranges of the last run are lost: {error}"
         );
     }
 }
@@ -56,10 +56,10 @@ pub fn save() {
             ));
         }
         Ok(Saved::Kept(error)) => report::log(format!(
-            "snowflake_ids leaves \"{FILE}\" as it is, ids not yet handed out will be missing: {error}"
+            "snowflake_ids keeps \"{FILE}\" as it is, so that ids not yet handed out are lost: {error}"
         )),
         Err(error) => report::log(format!(
-            "snowflake_ids could not write \"{FILE}\", ids not yet handed out will be missing: {error}"
+            "snowflake_ids could not write \"{FILE}\", so that ids not yet handed out are lost: {error}"
         )),
     }
 }
@@ -100,8 +100,8 @@ pub fn restore_high_water_marks() {
     let lost = slot::restore_high_water_marks(high_water_marks);
     if lost > 0 {
         report::log(format!(
-            "snowflake_ids has no place for what it noted of {lost} segment tags: ids of transactions that were rolled \
-             back may come again"
+            "snowflake_ids has no slots for the high-water marks of {lost} segment tags: ids of transactions that were rolled \
+             back may be issued again"
         ));
     }
 }
@@ -110,7 +110,7 @@ pub fn restore_high_water_marks() {
 pub fn of_database(database: u32) -> SavedRanges {
     let (saved_ranges, error) = saved_range_file::SavedRanges::of_database(InDataDirectory, database);
     if let Some(error) = error {
-        report::log(format!("snowflake_ids could not read \"{FILE}\", and does without: {error}"));
+        report::log(format!("snowflake_ids could not read \"{FILE}\", and ignores it: {error}"));
     }
     saved_ranges
 }

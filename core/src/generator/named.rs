@@ -143,7 +143,7 @@ pub enum NamedError {
     #[error("generator name has a control character in it")]
     #[explain(detail = "It would break the lines that messages are written in.", hint = "{NAME_IT}")]
     ControlName,
-    #[error("generator name \"{name}\" says a layout")]
+    #[error("generator name \"{name}\" is reserved for a layout")]
     #[explain(
         detail = "Functions that take a layout or a generator would take it for layout \"{layout}\".",
         hint = "Choose another name. That of a known system is for a generator of its layout."

@@ -53,8 +53,8 @@ pub enum UuidError {
     #[explain(detail = "The layout has no such tick in the millisecond of {}.", uuid.instant())]
     #[explain(hint = "Name the layout that the uuid was made with.")]
     Foreign { uuid: Uuid, layout: Layout },
-    #[error("the time of version 7 of UUIDs is used up")]
-    #[explain(Exhausted, detail = "It ends in the year 10889.")]
+    #[error("timestamp is out of range for UUIDs of version 7")]
+    #[explain(Exhausted, detail = "The timestamp of these UUIDs ends in the year 10889.")]
     TooLate,
 }
 

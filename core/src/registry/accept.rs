@@ -24,11 +24,11 @@ const MOST: u32 = i32::MAX.cast_unsigned();
 #[explain(BadArgument, hint = "Install the same version of the extension on both servers.")]
 pub enum RequestError {
     /// It is no question.
-    #[error("the request is not understood")]
+    #[error("could not parse the request")]
     #[explain(detail = "{}.", excerpt(.0))]
     Garbled(String),
     /// One of its values is beyond those that servers send.
-    #[error("the request is out of bounds")]
+    #[error("the request is out of range")]
     #[explain(detail = "Its {field} must be {bound}.")]
     OutOfBounds {
         /// The value.

@@ -29,10 +29,10 @@ pub enum NoCoordinatorError {
     #[explain(hint = "On the coordinator: SELECT citus_set_coordinator_host('host', port).")]
     Unknown,
     /// A setting of connections cannot be read. Without it they might be less safe than was asked for.
-    #[error("{0} is no list of options for connections")]
+    #[error("invalid connection options in {0}")]
     #[explain(
         detail = "It may ask for an sslmode, so it is not passed over.",
-        hint = "Write it as libpq's connection strings are: name = value, with a space between options."
+        hint = "Write it like a connection string of libpq: name = value, separated by spaces."
     )]
     Options(&'static str),
 }
@@ -173,7 +173,7 @@ pub enum ClusterProblem {
     #[error("it has version {} of the extension, and node {} {}", .0.its, .0.other, .0.others)]
     Version(Difference),
     /// It has the extension, and no report.
-    #[error("it does not say how it fares: {0}")]
+    #[error("it does not report its state: {0}")]
     Mute(String),
     /// Its ids would be made of other bits.
     #[error("its layout is {}, and that of node {} {}", .0.its, .0.other, .0.others)]
@@ -228,34 +228,34 @@ impl ClusterProblem {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
-            Self::Silent(_) => "look whether it runs, and at pg_hba.conf there and citus.node_conninfo here",
+            Self::Silent(_) => "check that it runs, and check pg_hba.conf there and citus.node_conninfo here",
             Self::Missing => "CALL snowflake_ids.use_citus(), which creates it, and attach its columns again",
             Self::Version(_) => "install one version on all nodes, and ALTER EXTENSION snowflake_ids UPDATE",
             Self::Mute(_) => "load snowflake_ids via shared_preload_libraries there, and restart that server",
             Self::Layout(_) => "set snowflake_ids.layout to the same on all nodes before they give ids",
             Self::Unregistered => "CALL snowflake_ids.use_citus()",
             Self::Elsewhere(_) => {
-                "snowflake_ids.use_local_registry() in that database, or a registry outside of both clusters"
+                "SELECT snowflake_ids.use_local_registry() in that database, or use a registry outside of both clusters"
             }
             Self::Stranger(_) => {
-                "stop inserts, snowflake_ids.use_local_registry() there, and CALL snowflake_ids.use_citus()"
+                "stop inserts, SELECT snowflake_ids.use_local_registry() there, and CALL snowflake_ids.use_citus()"
             }
             Self::Former(_) => "stop it, and connect to the coordinator that was promoted",
             Self::Timeline(_) => "CALL snowflake_ids.use_citus(), and stop the former primary if it runs",
             Self::Failing(..) => {
-                "mend the connection from that node, by citus.node_conninfo or its foreign server"
+                "correct the connection of that node to the registry, in citus.node_conninfo or its foreign server"
             }
             Self::Generators(_) => {
-                "CALL snowflake_ids.use_citus() makes those that it has not; of one name, alter one"
+                "CALL snowflake_ids.use_citus(), which creates missing ones; alter those that differ"
             }
             Self::Rights(_) => {
                 "grant on the coordinator, see that its roles are there, too, and CALL snowflake_ids.use_citus()"
             }
             Self::Series(_) => {
-                "CALL snowflake_ids.use_citus() makes those that it has not; of one that differs, drop it there first"
+                "CALL snowflake_ids.use_citus(), which creates missing ones; first drop there those that differ"
             }
             Self::Defaults(_) => "attach the columns again, from the coordinator",
-            Self::Without(_) => "snowflake_ids.status there says why",
+            Self::Without(_) => "see snowflake_ids.status there",
             Self::IssuerMemory(..) => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[explain(
     NotReady,
     detail = "Its own tables would give ids that other nodes give, too.",
-    hint = "On the coordinator, CALL snowflake_ids.use_citus(), which has this node use_registry('citus_coordinator')."
+    hint = "On the coordinator, CALL snowflake_ids.use_citus()."
 )]
 pub struct Unregistered;
 
@@ -100,10 +100,10 @@ pub enum RegistryError {
     #[error("the clocks of this server and its registry differ by {}", human(*.0))]
     Clocks(Duration),
     /// Its response makes no sense.
-    #[error("its answer makes no sense: {0}")]
+    #[error("its answer is not valid: {0}")]
     Garbled(String),
     /// It was not asked, as it has just failed.
-    #[error("it has given no answer just before")]
+    #[error("it did not answer a moment ago")]
     Before,
     /// It has this version of the extension.
     #[error("it has another version of the extension")]
@@ -115,10 +115,10 @@ pub enum RegistryError {
     #[error(transparent)]
     Skew(Skew),
     /// The server leases its worker id from another one, for this database.
-    #[error("this server leases its worker id from another one, for database \"{0}\"")]
+    #[error("this server leases its worker id from another registry, for database \"{0}\"")]
     Elsewhere(String),
     /// The row of this tag there must not be used.
-    #[error("segment tag \"{0}\" there is not fit")]
+    #[error("segment tag \"{0}\" there cannot be used")]
     Unfit(String, Unfit),
 }
 
@@ -303,20 +303,20 @@ impl RegistryError {
                 }
                 b"42501" => "There, GRANT CONNECT ON DATABASE to the role of the user mapping.",
                 b"53300" => "There, raise max_connections, or end sessions that nobody needs.",
-                b"57P03" => "It is starting, or shutting down. Ids go on by themselves when it answers.",
+                b"57P03" => "Wait until it has started; ids are then issued again.",
                 _ => "See the log of that server.",
             },
             Self::Failed(_) | Self::Before => {
                 "See that it runs, and that the foreign server has its host and port. Ids go on by themselves when it answers."
             }
-            Self::Here(_) => "Ids go on by themselves when the table can be written to.",
+            Self::Here(_) => "See the server's log for the reason; ids are issued again when the table can be written to.",
             Self::Clocks(_) => "Set the clocks of all servers by the same time service.",
             Self::NoServer(error) => error.hint.as_deref().unwrap_or(
                 "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a \
                  Citus cluster: CALL snowflake_ids.use_citus() on the coordinator.",
             ),
             Self::Stranger(Stranger::Another) => {
-                "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then \
+                "If that is intended, raise the tags there above all ids in use with snowflake_ids.segment_raise; then \
                  call snowflake_ids.use_registry here again."
             }
             Self::Stranger(Stranger::Former { .. }) => {

@@ -95,7 +95,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
         Ok(Err(LeaseError::yet(
             "The row of the worker id in snowflake_ids.worker_lease changes all the time.",
-            "Find out what writes to that table.",
+            "Make sure that nothing else writes to that table.",
         )))
     }
 
@@ -107,7 +107,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
         let Some(endpoint) = &self.endpoint else { return own_trouble(error) };
         let detail =
-            format!("Registry \"{}\", which leases worker ids: {}", endpoint.server, error.briefly());
+            format!("Registry \"{}\", which leases worker ids, failed: {}", endpoint.server, error.briefly());
         LeaseError::yet(ended(detail), error.hint())
     }
 
@@ -116,7 +116,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         match self.need()? {
             LeaseNeed::Nothing => Ok(LeaseStep::Done),
             LeaseNeed::Impossible => Err(StepError::None(LeaseError::yet(
-                "The clock is behind ids that this server may have issued as any worker.",
+                "The clock is behind ids that this server may have issued under each of its worker ids.",
                 "Set the clock right.",
             ))),
             LeaseNeed::Acquire(plan) => self.acquire(&plan),

@@ -205,10 +205,10 @@ fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &
 fn former_leases(until: UnixMicros) -> LeaseError {
     LeaseError::yet(
         format!(
-            "The registry was made anew, and servers may issue ids under leases of the former one until {until}. Until then it leases \
-             to each the worker id that it has, and no other."
+            "The registry is new, and servers may issue ids under leases of the former one until {until}. Until then it leases \
+             to each server only the worker id that the server already has."
         ),
-        "Have the servers of the former registry use this one, with snowflake_ids.use_registry, or stop them. When all are, SELECT \
+        "Have the servers of the former registry use this one, with snowflake_ids.use_registry, or stop them all. Then SELECT \
          snowflake_ids.worker_release_former() on the registry.",
     )
 }
@@ -289,7 +289,7 @@ pub fn release<R: WorkerRows>(
 }
 
 /// The way out where each worker id is used once only.
-pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a \
+pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue, and reload the configuration; or choose a \
                                          snowflake_ids.layout with more worker bits.";
 
 /// The first items of a list, for an error.
@@ -307,22 +307,22 @@ fn none_free<R: WorkerRows>(
 ) -> Result<LeaseError, R::Error> {
     let (datacenter, capacity) = (request.entry.datacenter, request.capacity);
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
-    let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
+    let mut hint = "On the registry, release worker ids of servers that are gone for good: SELECT snowflake_ids.worker_release(worker_id, datacenter_id, true). Or \
                     choose a snowflake_ids.layout with more worker bits.";
     if request.policy == Policy::Disposable {
-        detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
+        detail.push_str(" snowflake_ids.worker_id_policy is disposable: a worker id that a server has had is not used again.");
         hint = NOT_DISPOSABLE;
     }
     if let [first, ..] = request.taken.as_slice() {
-        detail = format!("{detail} The registry's own server issues ids as {first}.");
+        detail = format!("{detail} The registry's own server uses worker id {first}.");
     }
     if !request.except.is_empty() {
         let except = listed(request.except.iter());
-        detail = format!("{detail} The clock has not passed the ids issued here as {except}.");
+        detail = format!("{detail} The clock has not passed the ids issued here under worker ids {except}.");
     }
     let holders = match rows.holders(datacenter, capacity - 1, LISTED, now)?.as_slice() {
         [] => String::new(),
-        holders => format!("Leased are: {}.", listed(holders.iter().map(HeldWorker::to_text))),
+        holders => format!("Leased worker ids: {}.", listed(holders.iter().map(HeldWorker::to_text))),
     };
     Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
 }
@@ -337,7 +337,7 @@ impl HeldWorker {
 fn too_many_held() -> LeaseError {
     LeaseError::yet(
         format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),
-        "See why it takes one after the other. On the registry, give those that it does not use back with SELECT \
+        "Find out why it leases one after the other. On the registry, release those that it does not use with SELECT \
          snowflake_ids.worker_release(worker_id, datacenter_id).",
     )
 }

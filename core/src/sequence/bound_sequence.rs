@@ -23,7 +23,7 @@ pub enum BoundSequenceError {
     #[explain(hint = "Unbind the sequence, or alter its increment.")]
     Increment(i64),
     /// The increments of the sequence and of the tag.
-    #[error("ids of the segment tag are not next to each other")]
+    #[error("ids of the segment tag are not consecutive")]
     #[explain(
         NotReady,
         detail = "The sequence has increment {increment}, so that a number stands for the ids around it. The tag counts in \
@@ -31,7 +31,7 @@ pub enum BoundSequenceError {
         hint = "Bind the sequence to a tag with increment 1."
     )]
     Apart { increment: u32, step: i64 },
-    #[error("the layout cannot give {} ids in a row", ids_of(*.0))]
+    #[error("the layout cannot give {} consecutive ids", ids_of(*.0))]
     #[explain(
         NotReady,
         detail = "The sequence has increment {0}, so that a number stands for the ids around it.",
@@ -39,7 +39,7 @@ pub enum BoundSequenceError {
     )]
     Layout(u32),
     /// Others were faster, again and again.
-    #[error("could not take {} ids in a row", ids_of(.0.0))]
+    #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
     #[explain(detail = "The sequence has increment {}, so that a number stands for the ids around it.", .0.0)]
     Interrupted(Increment),

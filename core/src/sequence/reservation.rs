@@ -255,7 +255,7 @@ impl Unfit {
                 UnixMicros::of_day(*day)
             ),
             Self::Share { share: Share { index, of }, increment, remainder } => format!(
-                "It is the one at place {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
+                "It is at position {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
                  row has increment {increment} and remainder {remainder}."
             ),
         }
@@ -274,7 +274,7 @@ impl Unfit {
                     .to_owned()
             }
             Self::Redated { .. } => format!(
-                "Where that is meant, and numbers may come again: here, DELETE FROM snowflake_ids.received WHERE tag = \
+                "If that is intended and numbers may repeat: here, DELETE FROM snowflake_ids.received WHERE tag = \
                  '{tag}'. Else use another tag."
             ),
             Self::Dropped { .. } => format!(
@@ -286,7 +286,7 @@ impl Unfit {
                 format!("There, SELECT snowflake_ids.segment_raise('{tag}', {high_water_mark}).")
             }
             Self::Clock { .. } => format!(
-                "Set the clock right that is wrong: ids go on by themselves then. Where the registry's row has come to a \
+                "Correct the clock that is wrong; ids are then issued again. If the registry's row is in a \
                  period that has not begun: there, SELECT snowflake_ids.segment_set('{tag}', id, true) with the highest \
                  id that any server may have got in the present one."
             ),
@@ -328,19 +328,19 @@ impl Reserved {
         let sane = 1..=MAX_STEP;
         let last = increment.checked_mul(i64::from(count) - 1).and_then(|length| first.checked_add(length));
         if !sane.contains(&i64::from(count)) || !sane.contains(&increment) || prefetch_at > count {
-            Err("a number of ids that none could be")
+            Err("an impossible number of ids")
         } else if first < 0 || last.is_none_or(|last| last > self.max_value) {
-            Err("ids that none could be")
+            Err("impossible ids")
         } else if !self.pace.is_sane() {
-            Err("a pace that none could be")
+            Err("an impossible pace")
         } else if demand.received.is_some_and(|(day, _)| (day != 0) != period.dated().is_some()) {
             Err("ids of a tag that starts over where it did not before, or the other way round")
         } else if period.until.plus(MIDNIGHT) <= clock
             || period.dated().is_some_and(|_| !is_near(period, here))
         {
-            Err("ids of a period that is over, or not yet, or none")
+            Err("ids of a period that is over, has not begun or is missing")
         } else if !is_format(&self.format, period.dated().is_some()) {
-            Err("a format that none could be")
+            Err("an impossible format")
         } else if demand.share.is_some_and(|share| !share.holds(increment, first % increment.max(1))) {
             Err("ids of another registry")
         } else if self.repeats(demand) {

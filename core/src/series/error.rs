@@ -35,11 +35,9 @@ pub enum SeriesError {
     #[explain(detail = "A series is gapless or monotonic.")]
     #[explain(hint = "Leave kind out for 'gapless', or give one of them.")]
     Kind { name: String },
-    #[error("unrecognized scope \"{name}\" of a series")]
+    #[error("unrecognized scope of series: \"{name}\"")]
     #[explain(detail = "It is global, node or shard.")]
-    #[explain(
-        hint = "Leave scope out for 'global', or give 'node' where each key is on one server, as that of a shard is."
-    )]
+    #[explain(hint = "Leave scope out for 'global', or give 'node' if each key is used on one server only.")]
     Scope { name: String },
     #[error("only gapless series have scope \"{scope}\"")]
     #[explain(Unsupported, detail = "Nodes draw numbers of other kinds from one registry.")]
@@ -51,9 +49,7 @@ pub enum SeriesError {
     NoSuchArgument { kind: &'static str, argument: &'static str },
     #[error("keys of a series cannot be of type {name}")]
     #[explain(detail = "Keys are bigint, text or uuid.")]
-    #[explain(
-        hint = "Choose one of them: a tenant's number is a bigint; of other types cast the key to text."
-    )]
+    #[explain(hint = "Use bigint for whole numbers, and cast keys of other types to text.")]
     KeyType { name: String },
     #[error("{column} must not be null")]
     #[explain(detail = "{}", if ["step", "max_step", "sections"].contains(column) {
@@ -83,7 +79,7 @@ pub enum SeriesError {
     MaxStep { max_step: i32 },
     #[error("{sections} sections are out of range")]
     #[explain(detail = "A series has 1 to {MAX_SECTIONS} of them.")]
-    #[explain(hint = "Leave sections out for 16: each takes one write for so many numbers.")]
+    #[explain(hint = "Leave sections out to have 16.")]
     Sections { sections: i32 },
     #[error(transparent)]
     #[explain(transparent)]
@@ -105,7 +101,7 @@ pub enum SeriesError {
     #[error("the numbers of key {key} of series \"{series}\" are used up")]
     #[explain(Exhausted, detail = "No number is left up to max_value {max_value}.")]
     #[explain(hint = "{}", match *max_value {
-        i64::MAX => "No bigint is larger: go on with a new series.",
+        i64::MAX => "Create a new series: no bigint is larger.",
         _ => "Raise max_value with snowflake_ids.series_alter.",
     })]
     Exhausted { series: String, key: String, max_value: i64 },
@@ -115,18 +111,20 @@ pub enum SeriesError {
     #[explain(detail = "A session remembers the numbers of the {} keys that it used last.", Recent::KEYS)]
     NoLast { series: String, key: String },
     #[error("value {value} is out of range")]
-    #[explain(hint = "The next number is the value + 1.")]
+    #[explain(hint = "Give the last number that counts as used: the next one is that value + 1.")]
     #[explain(detail = "It must be {lowest}, which is start - 1, to max_value, which is {max_value}.")]
     Value { value: i64, lowest: i64, max_value: i64 },
     #[error("value must not be null")]
     #[explain(Null)]
     NullValue,
-    #[error("value {value} is below numbers of key {key} of series \"{series}\" that were given out")]
+    #[error("value {value} is below issued numbers of key {key} of series \"{series}\"")]
     #[explain(
         detail = "Numbers up to {last} may be in use; going on with {} would give some of them again.",
         value.saturating_add(1)
     )]
-    #[explain(hint = "Give a value of at least that, or force => true if none of them is in use any more.")]
+    #[explain(
+        hint = "Give that value or a higher one, or force => true if none of these numbers is in use any more."
+    )]
     Below { series: String, key: String, value: i64, last: i64 },
     #[error("number {number} of series \"{series}\" is out of range for column \"{column}\"")]
     #[explain(OutOfRange, detail = "The column is of a smaller type than bigint.")]
@@ -150,7 +148,7 @@ pub enum SeriesError {
         Unsupported,
         detail = "Its counters are in this database's tables: each node of the registry would count for itself, and the same \
                   numbers would come from several.",
-        hint = "Where each key is on one node, create the series there with scope => 'node'. Else number in a database that draws from no \
+        hint = "Where each key is on one node, create the series there with scope => 'node'. Otherwise create it in a database that uses no \
                 registry, or create a segment tag for each key."
     )]
     Registry { kind: &'static str, registry: String },
@@ -173,7 +171,7 @@ pub enum SeriesError {
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
     #[explain(Undefined, detail_with = no_tag(registry.as_deref()))]
     #[explain(hint = "{}", if registry.is_some() {
-        "There, create the series too, with as many sections: snowflake_ids.series_create."
+        "Create the series on the registry, too, with the same number of sections: snowflake_ids.series_create."
     } else {
         "Drop the series and create it again, with a start above its numbers."
     })]
@@ -183,13 +181,13 @@ pub enum SeriesError {
     #[explain(hint = "Leave force out; keys go on above the value.")]
     NoForce { series: String },
     #[error("there is no memory for the keys of {kind} series")]
-    #[explain(NotReady, detail = "snowflake_ids.series_memory is for them, which has room for none.")]
+    #[explain(NotReady, detail = "snowflake_ids.series_memory has room for none of them.")]
     #[explain(hint = "Raise snowflake_ids.series_memory, and restart the server.")]
     NoMemory { kind: &'static str },
     /// A trigger would write to the counters with its caller's rights.
     #[error("cannot fill a column from series \"{series}\", which is distributed")]
     #[explain(Unsupported, hint = "Call series_nextval in the INSERT.")]
-    #[explain(detail = "Who takes its numbers writes to its key table, with rights of its own.")]
+    #[explain(detail = "A role that takes its numbers writes to its key table with its own privileges.")]
     Distributed { series: String },
     #[error("the key table of series \"{series}\" does not exist")]
     #[explain(
@@ -205,8 +203,7 @@ pub enum SeriesError {
 }
 
 const NAME_IT: &str = "Name the series after what it numbers, for example \"invoices\".";
-const DETACH: &str =
-    "Detach the column by the name that it had then, with snowflake_ids.series_detach, and attach it again.";
+const DETACH: &str = "Detach the column with snowflake_ids.series_detach, by the name that it had when it was attached, and attach it again.";
 
 fn create(name: &str) -> String {
     if name.len() <= EXCERPT_CHARS && !name.contains('\'') {
@@ -240,9 +237,9 @@ fn lacks(action: Action, role: &str) -> String {
 
 fn who_grants(action: Action) -> String {
     match action {
-        Action::Own => "Ask whoever owns it, or manages the series of this database.".into(),
+        Action::Own => "Ask its owner, or a role that manages the series of this database.".into(),
         _ => format!(
-            "Whoever owns it or manages series can grant {} on it with snowflake_ids.series_grant.",
+            "Ask its owner, or a role that manages series, to grant {} on it with snowflake_ids.series_grant.",
             wanted(action)
         ),
     }

@@ -205,7 +205,7 @@ pub fn failed(client: &mut Client) -> Result<String> {
     let place = Location::caller();
     let error = client.error(USE_CITUS)?;
     let meant = error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
-        && error.message().ends_with("nodes of the cluster cannot give ids that no other gives")
+        && error.message().ends_with("nodes of the cluster cannot issue unique ids")
         && error.hint().is_some_and(|hint| hint.contains(USE_CITUS.trim_start_matches("call ")));
     ensure!(meant, "{place}: {error:?}");
     Ok(error.detail().unwrap_or_default().to_owned())

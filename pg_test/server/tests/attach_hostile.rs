@@ -393,7 +393,7 @@ fn a_sequence_of_another_is_not_bound_for_a_table(server: &mut Server) -> Result
     )?;
     for (table, sequence) in [("of_numbers", "numbers"), ("of_bound", "bound")] {
         let attach = format!("select snowflake_ids.attach('t.{table}', 'id', 'segment')");
-        let message = format!("sequence \"v.{sequence}\" is not the table owner's to bind");
+        let message = format!("table owner must be owner of sequence \"v.{sequence}\"");
         superuser.explained(&attach, &SqlState::INSUFFICIENT_PRIVILEGE, &message)?;
     }
     let numbers = superuser.query_one("select nextval('v.numbers'), nextval('v.bound')", &[])?;
@@ -422,7 +422,7 @@ fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> 
         ("attach('v.of_shared', 'id', 'segment')", "v.shared"),
         ("bind_sequence('v.numbers', 'segment')", "v.numbers"),
     ] {
-        let message = format!("segment tag \"{tag}\" is not the owner's to move");
+        let message = format!("permission denied for segment tag \"{tag}\"");
         superuser.explained(
             &format!("select snowflake_ids.{call}"),
             &SqlState::INSUFFICIENT_PRIVILEGE,

@@ -136,7 +136,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     ];
     duplicates.sort_unstable();
     assert_eq!(of("duplicate"), duplicates);
-    let unfit = "It is negative, and no id is. In ";
+    let unfit = "It is negative; ids are 0 or more. In ";
     assert_eq!(
         of("unfit"),
         [

@@ -340,7 +340,7 @@ fn a_row_that_cannot_be_read_fails_by_itself(server: &mut Server) -> Result<()> 
     )?;
     for sequence in ["bad", "twofold"] {
         for call in ["nextval('{}')", "setval('{}', 5)"] {
-            let message = format!("the binding of sequence \"{sequence}\" cannot be read");
+            let message = format!("the binding of sequence \"{sequence}\" is not valid");
             client.explained(
                 &format!("select {}", call.replace("{}", sequence)),
                 sql::NOT_IN_STATE,

@@ -42,7 +42,7 @@ fn a_distributed_series_goes_on_where_it_was_on_all_nodes_until_it_is_dropped(
     client.run(DISTRIBUTE)?;
     ensure!((next(&mut client, 7)?, next(&mut client, 8)?) == (3, 1));
     let low = client.error("select snowflake_ids.series_set('invoices', 7, 1)")?;
-    ensure!(low.message().contains("is below numbers of key 7"), "{low:?}");
+    ensure!(low.message().contains("is below issued numbers of key 7"), "{low:?}");
     client.run("select snowflake_ids.series_set('invoices', 7, 10)")?;
     client.run("begin; select series_nextval('invoices', 7); rollback")?;
     ensure!(next(&mut client, 7)? == 11, "a rollback gives the number back");

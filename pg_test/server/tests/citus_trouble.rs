@@ -218,7 +218,7 @@ fn refuses_to_move(
     nodes: &[(i32, u16)],
     registry: &str,
 ) -> Result<()> {
-    let message = "nodes of the cluster draw from another registry";
+    let message = "some nodes of the cluster use another registry";
     let error = client.explained(call, sql::NOT_IN_STATE, message)?;
     let lines =
         nodes.iter().map(|(node, port)| format!("node {node} (127.0.0.1:{port}): registry \"{registry}\""));

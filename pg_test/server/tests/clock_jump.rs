@@ -151,7 +151,7 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     server.set_clock("+0")?;
     let mut client = server.session()?;
     client.run("select snowflake_ids.state_reset()")?;
-    assert_eq!(server.logged("no snowflake id comes before"), 1, "{}", server.log());
+    assert_eq!(server.logged("no snowflake ids are issued before"), 1, "{}", server.log());
     assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
     client.run("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);

@@ -290,7 +290,7 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
     let error = shop.explained(
         "select snowflake_nextval('api')",
         &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
-        "no place is free for another layout",
+        "no slot is free for another layout",
     )?;
     assert!(error.hint().is_some_and(|hint| hint.contains("max_generators")), "{error:?}");
     client.one::<i64>("select snowflake_nextval('web')").map(drop)
@@ -311,7 +311,7 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
         }
     }
     assert_eq!(refused, [5, 6, 7, 8]);
-    let message = "no place is free for another layout of this database";
+    let message = "no slot is free for another layout of this database";
     client.explained("select snowflake_nextval('g8')", &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
     for (database, place) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
         server.create_database(database)?;

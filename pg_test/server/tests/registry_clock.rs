@@ -101,7 +101,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     let differ = "the clocks of this server and its registry differ by 2.083 days";
     client.explained(accept, sql::NOT_IN_STATE, differ)?;
     cluster.registry.stop(Shutdown::Immediate)?;
-    let silent = "the clock is not followed, as registry \"central\", which leases this server's worker id, does not answer";
+    let silent = "cannot follow the clock because registry \"central\", which leases this server's worker id, does not answer";
     let error = client.explained(accept, sql::NOT_IN_STATE, silent)?;
     assert!(said(&error).contains(NAME), "{error:?}");
     // Nothing was changed by what was refused.

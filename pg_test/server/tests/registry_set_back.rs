@@ -36,7 +36,7 @@ fn refused(
     let mut at_registry = registry.connect("postgres")?;
     let before: String = at_registry.one(TAGS)?;
     let error = client.fails(statement, sql::NOT_IN_STATE)?;
-    let message = format!("cannot use registry \"{NAME}\": segment tag \"{tag}\" there is not fit");
+    let message = format!("cannot use registry \"{NAME}\": segment tag \"{tag}\" there cannot be used");
     assert_eq!(error.message(), message, "{error:?}");
     let (detail, hint) = (error.detail().context("no DETAIL")?, error.hint().context("no HINT")?);
     for word in words {
@@ -280,7 +280,7 @@ fn a_row_that_is_set_back_meanwhile_is_not_raised() -> Result<()> {
         waits(&mut registry, 1)?;
         changed.commit()?;
         let error = joins.ended()?;
-        assert!(error.message().contains("segment tag \"t\" there is not fit"), "{change}: {error:?}");
+        assert!(error.message().contains("segment tag \"t\" there cannot be used"), "{change}: {error:?}");
     }
     Ok(())
 }

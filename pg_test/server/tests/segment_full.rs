@@ -234,7 +234,7 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()>
     sql::explains(
         &warnings[0],
         &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
-        "could not note the ids of segment tag \"t1024\" for a rollback",
+        "could not save the high-water mark of segment tag \"t1024\"",
     )?;
     rolled_back.run("rollback")?;
     assert_eq!(places(&mut client, "places_in_use")?, 0);

@@ -201,7 +201,7 @@ fn a_reset_begins_above_the_instant_it_is_given() -> Result<()> {
 
 #[test]
 fn a_reset_far_ahead_of_the_clock_is_said_and_can_be_taken_back() -> Result<()> {
-    const SAID: &str = "WARNING:  no snowflake id comes before ";
+    const SAID: &str = "WARNING:  no snowflake ids are issued before ";
     let server = server()?;
     let mut client = server.session()?;
     next(&mut client)?;

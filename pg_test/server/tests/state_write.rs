@@ -48,14 +48,14 @@ fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()
     );
     taken.extend(reserved.ok());
     let error = take_until_refused(&mut client, &mut taken)?;
-    sql::explains(&error, code, "snowflake_ids could not write its state file")?;
+    sql::explains(&error, code, "could not write the state file of snowflake_ids")?;
     assert!(error.detail().is_some_and(|detail| detail.contains(reason)), "{error:?}");
     assert_eq!(client.one::<i32>("select 1")?, 1, "the session lives on");
 
     obstacle.remove()?;
     taken.push(wait::until(TIMEOUT, "an id after the fault", || Ok(next(&mut client).ok()))?);
     taken.extend(take(&mut client, 100)?);
-    assert!(server.logged("snowflake_ids could not write its state file") < 50, "{}", server.log());
+    assert!(server.logged("could not write the state file of snowflake_ids") < 50, "{}", server.log());
     ids::growing(&taken)
 }
 
@@ -73,7 +73,7 @@ fn a_file_that_cannot_be_read_stops_ids_until_it_can() -> Result<()> {
     server.start_again()?;
     let mut client = server.session()?;
     let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::IO_ERROR, "snowflake_ids could not read its state file")?;
+    sql::explains(&error, &SqlState::IO_ERROR, "could not read the state file of snowflake_ids")?;
     fs::set_permissions(server.state_file(), Permissions::from_mode(0o600))?;
     taken.extend(take(&mut client, 100)?);
     ids::growing(&taken)

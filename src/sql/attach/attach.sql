@@ -42,16 +42,16 @@ BEGIN
         snowflake_ids_internal.bounded_lock_timeout())) AS r;
     IF done.success IS NOT TRUE THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            MESSAGE = 'could not change the coordinator in a separate session',
             DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Mend that, and do the same again: no worker has been changed.';
+            HINT = 'Correct this and repeat the call; no worker has been changed.';
     ELSIF done.result <> '' THEN
         failed := done.result;
         RAISE EXCEPTION USING
             ERRCODE = failed ->> 'code',
             MESSAGE = failed ->> 'message',
-            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('It is the coordinator that says so, of table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Mend that, and do the same again: no worker has been changed.');
+            DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('The coordinator reported this for table "%s".', relation)),
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct this and repeat the call; no worker has been changed.');
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
     tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
@@ -113,7 +113,7 @@ BEGIN
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
             MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
-            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
             HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
@@ -191,10 +191,10 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = coalesce((SELECT format('Its sequence gives the ids, for all that take numbers of it: SELECT snowflake_ids.unbind_sequence(%L);',
+            HINT = coalesce((SELECT format('To end the ids of its sequence, for all columns that use it: SELECT snowflake_ids.unbind_sequence(%L);',
                     s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
-                'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.');
+                'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
@@ -218,7 +218,7 @@ BEGIN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
             RAISE NOTICE USING
-                MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', "column", relation),
+                MESSAGE = format('column "%s" of relation "%s" continues from its highest id', "column", relation),
                 DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
         END IF;
         IF kind COLLATE "C" = 'sequence' THEN

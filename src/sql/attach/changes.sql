@@ -13,7 +13,7 @@ BEGIN
             IF highest > 0 THEN
                 RAISE NOTICE USING
                     MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
-                    DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+                    DETAIL = 'They reserved these ids before the registry learned of the ids of the column.',
                     HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
             END IF;
             RETURN;
@@ -46,15 +46,15 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
             DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+            HINT = 'Attach with a tag that has no reset, or without a tag: one is created.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
             DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
             HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
     ELSIF known.max_value > most THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" has ids beyond the column or its sequence', tag),
+            MESSAGE = format('max_value of segment tag "%s" is above the maximum of the column or its sequence', tag),
             DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
             HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.', tag, most);
     ELSE
@@ -181,7 +181,7 @@ BEGIN
     FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
         IF other.most < check_others_of_sequence.most THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                MESSAGE = format('column "%s" of relation "%s", which also uses sequence "%s", cannot hold the ids',
                     other.other_attribute, other.other, sequence),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = 'Widen that column first.';
@@ -218,7 +218,7 @@ BEGIN
                 identities ->> owner::oid::text);
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
-                HINT = 'It is dropped, and lastval does not know the column''s ids. To keep it unbound, attach with sequence => ''keep''.';
+                HINT = 'The sequence is dropped, and lastval() does not see the ids of the column. To keep the sequence, attach with sequence => ''keep''.';
             drops := true;
         END IF;
     END LOOP;
@@ -245,7 +245,7 @@ BEGIN
         CONTINUE WHEN stored = terms.seqmax;
         RAISE NOTICE USING
             MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
-            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence, and a dump of the table alone restores one.';
+            DETAIL = 'It was at its maximum, where DROP EXTENSION or a dump of the table alone leaves a bound sequence.';
         PERFORM snowflake_ids_internal.lock_relation(owned);
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
             coalesce(stored >= terms.seqstart, false));
@@ -303,9 +303,9 @@ BEGIN
     WHERE a.attidentity = '';
     IF without IS NOT NULL THEN
         RAISE NOTICE USING
-            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            MESSAGE = format('tables that inherit from "%s" have no default for column "%s"', relation, attribute),
             DETAIL = format('Rows inserted into them directly need one: %s.', without),
-            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+            HINT = 'Detach with kind => ''sequence'' to give them a default, too.';
     END IF;
 END
 $$;

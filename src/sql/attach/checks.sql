@@ -36,7 +36,7 @@ BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
-            DETAIL = 'snowflake_ids.attach() needs ids of this server, which it gives only if it loaded the library when it was started.',
+            DETAIL = 'snowflake_ids.attach() needs ids, which this server issues only if the library was loaded at server start.',
             HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
     END IF;
 END
@@ -151,9 +151,9 @@ BEGIN
         AND NOT (SELECT snowflake_ids_internal.may_move_tag(c.relowner, check_unnamed_tag.tag) FROM pg_class c WHERE c.oid = relation)
     THEN
         RAISE insufficient_privilege USING
-            MESSAGE = format('segment tag "%s" is not the owner''s to move', left(tag, 128)),
-            DETAIL = format('It exists, and is called as "%s" is, whose owner has no privilege UPDATE on it.', relation),
-            HINT = 'If it is meant, name the tag; else name another one.';
+            MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
+            DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
+            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
     END IF;
 END
 $$;
@@ -184,7 +184,7 @@ BEGIN
     LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('default of column "%s" of relation "%s" is more than a number of a sequence', attribute, other.member),
+            MESSAGE = format('default of column "%s" of relation "%s" is not a plain nextval() of a sequence', attribute, other.member),
             DETAIL = format('It is %s.', other.expression),
             HINT = 'Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.';
     END IF;
@@ -201,13 +201,13 @@ BEGIN
         CONTINUE WHEN other.most >= most;
         IF kind COLLATE "C" = 'snowflake' THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" refers to the column, and cannot hold its ids', other.attribute, other.relation),
+                MESSAGE = format('column "%s" of relation "%s" references the column and cannot hold its ids', other.attribute, other.relation),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
-            HINT = 'Widen it before ids come so far.';
+            HINT = 'Widen it before ids reach this value.';
     END LOOP;
     FOR other IN
         SELECT format('constraint "%s" of relation "%s"', c.conname, c.conrelid::regclass) AS name, pg_get_constraintdef(c.oid) AS definition,
@@ -221,7 +221,7 @@ BEGIN
         ORDER BY 3, 4
     LOOP
         RAISE NOTICE USING
-            MESSAGE = other.name || ' checks the ids to come',
+            MESSAGE = other.name || ' applies to new ids',
             DETAIL = left(other.definition, 1000);
     END LOOP;
     FOR other IN
@@ -236,7 +236,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" has no default, and may be filled by trigger "%s"', attribute, other.relation,
                 other.tgname),
             DETAIL = format('It owns sequence "%s", and gets a default now, too.', other.sequence),
-            HINT = format('Where the trigger calls the sequence, do this instead: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
+            HINT = format('If the trigger uses the sequence, bind the sequence instead of attaching the column: SELECT snowflake_ids.bind_sequence(%L, %L);', other.sequence,
                 left(kind, 128));
     END LOOP;
     IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
@@ -245,7 +245,7 @@ BEGIN
             WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
     THEN
         RAISE NOTICE USING
-            MESSAGE = format('relation "%s" has partitions by ranges of the column, and none for all ids to come', relation),
+            MESSAGE = format('relation "%s" is partitioned by range of the column and has no partition for higher ids', relation),
             HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
     END IF;
 END
@@ -257,9 +257,9 @@ BEGIN
     IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the end of %s.', highest,
+            DETAIL = format('The highest is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Give the rows at the end of the range other ids first.';
+            HINT = 'First give lower ids to the rows with the highest ones.';
     END IF;
 END
 $$;
@@ -274,7 +274,7 @@ BEGIN
     EXECUTE format('SELECT %s', expression) INTO following;
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
+            MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
             DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
                 'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'

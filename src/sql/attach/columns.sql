@@ -164,7 +164,7 @@ BEGIN
             -- What an index computes is planned with it.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
-                DETAIL = format('An index of table %s computes it: %s. It is found by a search_path, which is pg_catalog here.', member,
+                DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
                     (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
                      WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
                 HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';

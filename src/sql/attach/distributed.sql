@@ -316,7 +316,7 @@ BEGIN
         END IF;
         IF number > least(terms.seqmax, numbers.last + 1) THEN
             RAISE sequence_generator_limit_exceeded USING
-                MESSAGE = format('sequence "%s" ends before the ids that the column has', bound.sequence),
+                MESSAGE = format('maximum of sequence "%s" is below ids of the column', bound.sequence),
                 DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
         END IF;
         PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);

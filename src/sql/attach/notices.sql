@@ -28,7 +28,7 @@ BEGIN
     IF tag IS NOT NULL THEN
         RAISE NOTICE USING
             MESSAGE = format('segment tag "%s" stays', tag),
-            HINT = format('Where nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
+            HINT = format('If nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
     END IF;
 END
 $$;

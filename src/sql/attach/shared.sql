@@ -56,17 +56,17 @@ DECLARE
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not only that of column "%s" of relation "%s"', shared, attribute, relation),
-            DETAIL = 'Numbers of its own would come beside the column''s ids.',
-            HINT = format('Leave sequence => %L out, which binds the sequence.', left(sequence, 128));
+            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
+            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
+            HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does, as others do: the sequence is bound, and no default changed.', attribute, relation),
-            HINT = 'Give it the same default before, or drop its default.';
+            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
+            HINT = 'First set the same default for it, or drop its default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
@@ -75,8 +75,8 @@ BEGIN
     -- A superuser may be calling, for a table whose owner has named a sequence of another's.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
-            MESSAGE = format('sequence "%s" is not the table owner''s to bind', shared),
-            DETAIL = format('Column "%s" of relation "%s" takes numbers of it, and others do.', attribute, relation),
+            MESSAGE = format('table owner must be owner of sequence "%s"', shared),
+            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
             HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
@@ -87,11 +87,11 @@ BEGIN
         OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
     THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is bound otherwise', shared),
+            MESSAGE = format('sequence "%s" is bound to other ids', shared),
             DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
                 WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
                 ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column as that, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
@@ -121,7 +121,7 @@ BEGIN
     END IF;
     RAISE NOTICE USING
         MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
-        DETAIL = 'The column does not have it for itself.';
+        DETAIL = 'The column is not its only user.';
     SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
     FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
         AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted r WHERE r.tag = attach_shared.tag);

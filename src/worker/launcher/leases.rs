@@ -207,7 +207,7 @@ fn out_of_reach(board: &Board, database: u32) -> LeaseError {
             "End the transaction with ALTER DATABASE, or the like, that is still open.",
         )
     } else {
-        ("", "The server's log says why.")
+        ("", "See the server's log for the reason.")
     };
     LeaseError::yet(
         format!(

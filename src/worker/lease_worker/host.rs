@@ -120,13 +120,16 @@ impl LeaseHost for LeaseServer {
             LeaseEvent::Lost(lease) => warn_of_loss(lease),
             LeaseEvent::Compared(Compared::Agrees) => {}
             LeaseEvent::Compared(Compared::Followed) => {
-                report::log("the clock has jumped, and is followed: the registry's agrees");
+                report::log("the clock has jumped and is followed, as the registry's clock agrees");
             }
             LeaseEvent::Compared(Compared::NotFollowed(error)) => {
                 report::log(format!("snowflake_ids could not follow the clock: {error}"));
             }
             LeaseEvent::Compared(Compared::Differs(skew)) => {
-                pgrx::warning!("{skew}. {}", skew.detail().unwrap_or_default());
+                ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, skew.to_string(), function_name!())
+                    .set_detail(skew.detail().unwrap_or_default())
+                    .set_hint(skew.hint().unwrap_or_default())
+                    .report(PgLogLevel::WARNING);
             }
             LeaseEvent::NotReleased(worker, why) => {
                 report::log(format!("snowflake_ids could not give worker id {worker} back: {why}"));
@@ -150,9 +153,9 @@ fn warn_of_loss(lease: &Lease) {
         function_name!(),
     )
     .set_detail(format!(
-        "It was leased until {}; the row of datacenter {}, worker {} in snowflake_ids.worker_lease has another token now.",
+        "It was leased until {}; the row of datacenter {}, worker {} in snowflake_ids.worker_lease has another lease token now.",
         lease.expiry, lease.datacenter, lease.worker
     ))
-    .set_hint("Another worker id is leased. See whether a copy of this server is running.")
+    .set_hint("Check whether a copy of this server is running. This server leases another worker id.")
     .report(PgLogLevel::WARNING);
 }

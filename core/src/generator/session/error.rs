@@ -38,9 +38,9 @@ pub enum SessionError {
     #[explain(transparent)]
     Shard(#[from] ShardError),
     /// A sequence gives ids in a row, of which one in so many is the shard's.
-    #[error("ids of shard {0} are not in a row")]
-    #[explain(Unsupported, detail = "A sequence whose increment is not 1 gives as many ids in a row.")]
-    #[explain(hint = "ALTER SEQUENCE ... INCREMENT BY 1, or use a generator that gives every id.")]
+    #[error("ids of shard {0} are not consecutive")]
+    #[explain(Unsupported, detail = "A sequence whose increment is not 1 needs consecutive ids.")]
+    #[explain(hint = "Run ALTER SEQUENCE ... INCREMENT BY 1, or use a generator without a shard.")]
     InRow(Shard),
     /// A bound sequence counts in a way in which ids cannot be given.
     #[error(transparent)]

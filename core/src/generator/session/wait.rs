@@ -100,13 +100,13 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     let ahead = issuer.host.reading().wall.since(issuer.believed_now());
     let hint = match refusal {
         _ if !ahead.is_zero() => Some(format!(
-            "The clock jumped ahead by {} and is not followed. If it is right, SELECT \
+            "The clock jumped ahead by {} and is not followed. Set it back, or, if it is right, SELECT \
              snowflake_ids.clock_accept().",
             human(ahead)
         )),
         GeneratorError::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
-            "Check the server's clock: ids go on by themselves once it has caught up. There is no other node to \
-             issue as, whose ids the clock has passed."
+            "Check the server's clock: ids go on by themselves once it has caught up. No node is free \
+             whose ids the clock has passed."
                 .into(),
         ),
         _ => None,

@@ -52,9 +52,9 @@ pub enum DefinitionError {
 #[error("the ids of the tag are used up")]
 #[explain(Exhausted, detail = "No id is left up to max_value {max_value}.")]
 #[explain(hint = "{}", match *max_value {
-    i64::MAX => "No bigint is larger: go on with a new tag.",
+    i64::MAX => "Create a new tag: no bigint is larger.",
     max if max == i64::from(i32::MAX) || max == i64::from(i16::MAX) => {
-        "Columns that hold no larger ids have to become bigint; then raise max_value with snowflake_ids.segment_alter."
+        "Change columns that cannot hold larger ids to bigint; then raise max_value with snowflake_ids.segment_alter."
     }
     _ => "Raise max_value with snowflake_ids.segment_alter.",
 })]

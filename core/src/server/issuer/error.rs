@@ -14,7 +14,7 @@ pub enum IssuerError {
     #[error(transparent)]
     #[explain(transparent, for_others = elsewhere(.0))]
     Untrusted(#[from] StateError),
-    #[error("snowflake_ids could not read its state file")]
+    #[error("could not read the state file of snowflake_ids")]
     #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
     #[explain(hint = "Let the server's account read the file; ids go on by themselves then.")]
     Unreadable(#[source] io::Error),
@@ -24,13 +24,15 @@ pub enum IssuerError {
     Unwritable(#[source] io::Error),
     #[error("this server has no worker id yet")]
     #[explain(NotReady, detail = "It has to be leased from the registry.")]
-    #[explain(hint = "Try again, or set snowflake_ids.worker_id to a number that no other server has.")]
+    #[explain(
+        hint = "Try again, or set snowflake_ids.worker_id to a number that no other server has and restart the server."
+    )]
     NoWorkerId,
     #[error("the lease of worker id {worker} has ended")]
     #[explain(
         NotReady,
         detail = "It was leased until {expiry}, and the registry has not renewed it.",
-        hint = "The server's log says why the registry does not; snowflake_ids.lease_duration is how long it may be away."
+        hint = "See the server's log for the reason. To bridge longer outages of the registry, raise snowflake_ids.lease_duration."
     )]
     LeaseEnded { worker: u32, expiry: UnixMicros },
     #[error(transparent)]
@@ -39,7 +41,7 @@ pub enum IssuerError {
     #[error(transparent)]
     #[explain(transparent)]
     NoRoom(#[from] NoRoom),
-    #[error("no place is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
+    #[error("no slot is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
     #[explain(LimitReached, detail_with = in_use(*slots, *held, *free))]
     #[explain(hint = "Raise snowflake_ids.max_generators and restart the server, or try again in a minute.")]
     NoSlot { slots: usize, held: usize, free: usize },
@@ -54,11 +56,11 @@ fn elsewhere(error: &StateError) -> Option<(String, String)> {
 fn in_use(slots: usize, held: usize, free: usize) -> String {
     if free == 0 {
         return format!(
-            "snowflake_ids.max_generators is {slots}; so many layouts beside the server's own have been used within the last minute."
+            "snowflake_ids.max_generators is {slots}, and that many layouts beside the server's own were used within the last minute."
         );
     }
     format!(
-        "snowflake_ids.max_generators is {slots}. This database has {held} of these places and others have {}; a database takes no \
+        "snowflake_ids.max_generators is {slots}. This database has {held} of these slots and others have {}; a database takes no \
          more than half of those that are free, unless another one has two more.",
         slots.saturating_sub(held + free)
     )
@@ -110,7 +112,7 @@ impl NoRoom {
 }
 
 /// The message where the state cannot be written.
-pub const UNWRITABLE: &str = "snowflake_ids could not write its state file";
+pub const UNWRITABLE: &str = "could not write the state file of snowflake_ids";
 
 impl IssuerError {
     /// The lease of this state ends.

@@ -52,7 +52,7 @@ pub enum StateError {
     Copy { homes: Box<[DataDirectory; 2]>, datacenter: u32, worker: u32 },
 }
 
-const RESET: &str = "If it can't be restored, SELECT snowflake_ids.state_reset() begins a new one, from which ids \
+const RESET: &str = "If it cannot be restored, SELECT snowflake_ids.state_reset() begins a new one, from which ids \
                      start above the present time.";
 
 fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {

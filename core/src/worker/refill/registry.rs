@@ -228,7 +228,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
                 Trouble::RowLocked
             }
             RefillError::Here(error) => failed(error.code, "reserve ids", &error.message),
-            RefillError::Unnoted(error) => failed(error.code, "note ids that it received", &error.message),
+            RefillError::Unnoted(error) => failed(error.code, "record ids that it received", &error.message),
             RefillError::Unregistered => return task.answer(Answer::NoRegistry),
             RefillError::Elsewhere | RefillError::Paused => return,
         };

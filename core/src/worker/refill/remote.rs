@@ -30,7 +30,7 @@ const LOCKED: &str =
     "a transaction there has the row of a segment tag locked, or waits with it for a standby";
 const LOCKED_HINT: &str = "There, look at pg_stat_activity and pg_locks.";
 /// The complaint where its ids cannot be noted here.
-const LOCKED_HERE: &str = "what it gives cannot be noted here, as a transaction has the table snowflake_ids.received \
+const LOCKED_HERE: &str = "its ids cannot be recorded here, as a transaction has the table snowflake_ids.received \
                            locked: use_registry and use_local_registry do, until their transactions end";
 const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
 
@@ -213,7 +213,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
             // The outcomes of other tags count all the same.
             Outcome::Garbled(why) => {
                 let hint = RegistryError::Garbled(String::new()).hint();
-                self.complain(task, &format!("is told of in a way that makes no sense: {why}"), hint);
+                self.complain(task, &format!("is described in an invalid way: {why}"), hint);
             }
             // There, or because the registries were changed meanwhile.
             Outcome::Locked | Outcome::Unknown | Outcome::Exhausted(_) => {}

@@ -66,8 +66,16 @@ impl Server {
             publisher.port()
         );
         let mut create = self.folder.command("pg_createsubscriber");
-        create.arg("--pgdata").arg(self.data()).args(["--database", database, "--publisher-server", &publisher]);
-        create.arg("--socketdir").arg(self.socket_folder()).args(["--subscriber-port", &self.port().to_string()]);
+        create.arg("--pgdata").arg(self.data()).args([
+            "--database",
+            database,
+            "--publisher-server",
+            &publisher,
+        ]);
+        create
+            .arg("--socketdir")
+            .arg(self.socket_folder())
+            .args(["--subscriber-port", &self.port().to_string()]);
         create.args(["--subscriber-username", "postgres", "--recovery-timeout", "120"]);
         create.args(["--publication", "everything", "--replication-slot", "everything"]);
         programs::output(create.args(["--subscription", "everything"])).map(drop)

@@ -17,17 +17,9 @@ fn old(builder: Builder) -> Result<Server> {
     builder.checksums().installation(&of_pg_upgrade("FROM")?).start()
 }
 
-/// 15.20 notes a number of its own with each column of each table. `pg_dump` of 17.11 and 18.6 takes that for an option, which no
-/// server of theirs has: without this they upgrade no cluster of it that has a table.
-fn strip(old: &Server) -> Result<()> {
-    let strip = "set allow_system_table_mods = on;
-        update pg_attribute set attoptions = null where attoptions::text like '{pg_attver=%'";
-    old.connect("postgres")?.run(strip)
-}
-
 /// The stopped server of the other Postgres, filled from this one.
 fn upgraded(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Server> {
-    strip(old)?;
+    old.strip_version_of_columns()?;
     old.stop(Shutdown::Fast)?;
     let new = builder.checksums().installation(&of_pg_upgrade("TO")?).create()?;
     new.pg_upgrade(old, options)?;

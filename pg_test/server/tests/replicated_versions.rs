@@ -61,12 +61,12 @@ fn caught_up(subscriber: &Server, publisher: &mut Client) -> Result<()> {
             |table| client.column::<String>(&format!("select '{table} ' || t from {table} as t order by 1"));
         Ok(tables.map(row).into_iter().collect::<Result<Vec<_>>>()?.concat())
     };
-    let (published, mut client) = (rows(publisher)?, subscriber.connect("postgres")?);
+    let (sent, mut client) = (rows(publisher)?, subscriber.connect("postgres")?);
     wait::until_true("the subscriber to have all rows", || {
         let log = subscriber.log();
         let error = log.lines().find(|line| line.contains("ERROR") && !line.contains(FOREIGN));
         ensure!(error.is_none(), "{error:?}");
-        Ok(rows(&mut client)? == published)
+        Ok(rows(&mut client)? == sent)
     })
 }
 

@@ -34,6 +34,8 @@ for name, service in compose["services"].items():
     build = service["build"]
     assert (folder / build["context"] / build["dockerfile"]).exists(), f"{name}: no Dockerfile"
     assert set(service.get("depends_on", {})) <= set(compose["services"]), f"{name} depends on what is not there"
+    mounted = [volume.split(":")[1] for volume in service["volumes"]]
+    assert service["environment"]["PGDATA"] in mounted, f"{name}: its data is on no volume"
     for volume in service["volumes"]:
         source = volume.split(":")[0]
         known = (folder / source).exists() if source.startswith(".") else source in compose["volumes"]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test-pg-upgrade.sh FROM TO [ARGUMENT...]: runs pg_upgrade from one Postgres to another, each named by its pg_config, with the
-# extension built for both. Nothing is installed into either. The arguments go to cargo-nextest.
+# extension built for both; then has servers of both replicate to each other. Nothing is installed into either. The arguments go to
+# cargo-nextest.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -14,7 +15,8 @@ package() {
   local major
   major=$("$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
   PG_CONFIG=$1 "${MAKE:-make}" --no-print-directory PG_CONFIG="$1" all >&2
-  printf '%s\n' "$TARGET/package/pg$major"
+  # As the Makefile calls it.
+  if [[ ${PROFILE:-release} == release ]]; then echo "$TARGET/package/pg$major"; else echo "$TARGET/package/pg$major-$PROFILE"; fi
 }
 
 say "from $("$from" --version) to $("$to" --version)"
@@ -23,4 +25,5 @@ export PG_UPGRADE_FROM_PACKAGE PG_UPGRADE_TO_PACKAGE PG_UPGRADE_FROM=$from PG_UP
 
 servers_in_memory
 unset RUST_BACKTRACE INITDB_TEMPLATE
-PG_CONFIG=$to RUST_LIB_BACKTRACE=1 "$here/nextest.sh" run -p snowflake_ids_server_tests --run-ignored only -E 'binary(pg_upgrade)' "$@"
+PG_CONFIG=$to RUST_LIB_BACKTRACE=1 "$here/nextest.sh" run -p snowflake_ids_server_tests --run-ignored only \
+  --test pg_upgrade --test replicated_versions "$@"

@@ -253,6 +253,33 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
     }
 }
 
+/// As after `pg_upgrade`: the row of the former cluster came along, and its share may be that of the new one.
+#[test]
+fn a_layout_without_room_has_a_worker_id_where_the_share_is_another_servers() {
+    let mut chosen = 0;
+    for home in 0..200 {
+        let upgraded = here(&home.to_string());
+        let mut state = alone(&upgraded);
+        let own = worker(&state);
+        if own < 8 {
+            continue;
+        }
+        let rows = [8, 16].map(|further| Chosen {
+            datacenter: 0,
+            first: First { worker: (own + further) % 32, timeline: 1 },
+            home: format!("former {further}"),
+            system_identifier: further.into(),
+        });
+        state.note_chosen(&upgraded, &rows);
+        let at = upgraded.clock.wall.plus(upgraded.max_drift);
+        assert!(state.choose_in(&narrow(), upgraded.policy, at), "home {home}");
+        let narrow = state.node_in(&narrow()).unwrap().worker;
+        assert_eq!(narrow, (own + 7) % 8, "the share that promotions reach last");
+        chosen += 1;
+    }
+    assert!(chosen > 100);
+}
+
 #[test]
 fn a_state_begun_anew_takes_another_worker_id() {
     for home in 0..200 {

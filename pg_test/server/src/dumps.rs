@@ -11,6 +11,13 @@ impl Server {
         programs::output(self.command("pg_dump").env("PGUSER", role).args(options).arg(database))
     }
 
+    /// Dumps the database `postgres` of another server with this server's program, with these options.
+    pub fn dump_of(&self, other: &Self, options: &[&str]) -> Result<String> {
+        let mut dump = self.command("pg_dump");
+        dump.env("PGHOST", other.socket_folder()).env("PGPORT", other.port().to_string());
+        programs::output(dump.args(options).arg("postgres"))
+    }
+
     /// Dumps the database `postgres`.
     pub fn dump(&self) -> Result<String> {
         self.dump_as("postgres", "postgres", &[])

@@ -2,10 +2,20 @@
 
 use crate::programs;
 use crate::server::Server;
+use crate::sql::Session;
 use anyhow::{Result, ensure};
 use std::process::Command;
 
 impl Server {
+    /// Removes what Debian's 15.20 notes with each column of each table. `pg_dump` of newer versions takes it for an option, which no
+    /// server of theirs has.
+    #[track_caller]
+    pub fn strip_version_of_columns(&self) -> Result<()> {
+        let strip = "set allow_system_table_mods = on;
+            update pg_attribute set attoptions = null where attoptions::text like '{pg_attver=%'";
+        self.connect("postgres")?.run(strip)
+    }
+
     /// Has `pg_upgrade` fill this stopped server's new cluster from another stopped server's.
     #[track_caller]
     pub fn pg_upgrade(&self, old: &Self, options: &[&str]) -> Result<()> {

@@ -56,6 +56,31 @@ impl Server {
         self.wait_for_stream()
     }
 
+    /// Has `pg_createsubscriber` make this stopped standby a subscriber of its primary, for one database. Publication, slot and
+    /// subscription are called `everything`.
+    pub fn create_subscriber(&self, publisher: &Self, database: &str) -> Result<()> {
+        ensure!(self.postmaster.is_none(), "the standby is running");
+        let publisher = format!(
+            "host={} port={} user=postgres dbname={database}",
+            publisher.socket_folder().display(),
+            publisher.port()
+        );
+        let mut create = self.folder.command("pg_createsubscriber");
+        create.arg("--pgdata").arg(self.data()).args([
+            "--database",
+            database,
+            "--publisher-server",
+            &publisher,
+        ]);
+        create
+            .arg("--socketdir")
+            .arg(self.socket_folder())
+            .args(["--subscriber-port", &self.port().to_string()]);
+        create.args(["--subscriber-username", "postgres", "--recovery-timeout", "120"]);
+        create.args(["--publication", "everything", "--replication-slot", "everything"]);
+        programs::output(create.args(["--subscription", "everything"])).map(drop)
+    }
+
     fn wait_for_stream(&self) -> Result<()> {
         wait::until_true("the standby to stream", || streams(self))
     }

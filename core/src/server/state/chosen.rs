@@ -125,7 +125,8 @@ impl State {
     }
 
     /// Chooses a worker id for a layout that has no room for the server's: what that leaves when divided by how many there are, or
-    /// one of its share where a worker id that is not to be used leaves the same. Whether there is one.
+    /// one of its share where a worker id that is not to be used leaves the same. All of the share may be another server's, as after
+    /// `pg_upgrade`, which brings the row of the former cluster along: then one of another share. Whether there is one.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);
@@ -139,8 +140,10 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
+        let beyond = beyond_share(&used, preferred, capacity);
         // The clock is waited for if it has passed none of them.
-        let worker = free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours));
+        let worker =
+            free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours)).or(beyond);
         self.others.get_mut(layout, at).worker = worker;
         worker.is_some()
     }
@@ -274,6 +277,16 @@ impl State {
         let instead = other.and_then(|other| other.worker).filter(|_| self.alone && !has_room);
         Some(Node { worker: instead.unwrap_or(node.worker), rollback, ..node })
     }
+}
+
+/// Returns a worker id that no other server has, of another share. A promotion moves a server to the next share, so it begins with the one
+/// before its own, which promotions reach last.
+fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
+    let is_ours = |worker: &u32| used.get(worker).is_none_or(|end| *end < OF_OTHERS);
+    (1..preferred.shares).find_map(|back| {
+        let share = (preferred.share() + preferred.shares - back) % preferred.shares;
+        Preferred { worker: share, ..preferred }.of_share(capacity).find(is_ours)
+    })
 }
 
 /// A worker id that is not used; else the one whose ids the clock has passed for the longest, unless each is used once only.

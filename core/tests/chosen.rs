@@ -270,7 +270,7 @@ fn a_layout_without_room_has_a_worker_id_where_the_share_is_another_servers() {
             home: format!("former {further}"),
             system_identifier: further.into(),
         });
-        state.note_chosen(&upgraded, &rows);
+        state.record_chosen(&upgraded, &rows);
         let at = upgraded.clock.wall.plus(upgraded.max_drift);
         assert!(state.choose_in(&narrow(), upgraded.policy, at), "home {home}");
         let narrow = state.node_in(&narrow()).unwrap().worker;

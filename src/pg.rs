@@ -9,6 +9,7 @@ pub mod backtrace;
 pub mod catalog;
 pub mod clock;
 pub mod cluster;
+pub mod context;
 pub mod database;
 pub mod encoding;
 pub mod extension;

@@ -297,9 +297,13 @@ fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) ->
 /// A worker that has seen an older timeline than the coordinator's may lease from a former primary. It asks anew when it is told.
 fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
-    cluster.workers[0].connect("postgres")?.run("update snowflake_ids.registry_server set timeline = 0")?;
-    let problems = citus::problems(&mut client)?;
-    ensure!(problems[&2].as_ref().is_some_and(|problem| problem.contains("on timeline 0")), "{problems:?}");
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    // Its lease worker notes the timeline with each answer.
+    wait::until_true("the problem of the other timeline", || {
+        worker.run("update snowflake_ids.registry_server set timeline = 0")?;
+        let problem = citus::problems(&mut client)?[&2].clone();
+        Ok(problem.is_some_and(|problem| problem.contains("on timeline 0")))
+    })?;
     client.run(USE_CITUS)?;
     well(&mut client, 3)
 }

@@ -96,6 +96,94 @@ BEGIN
     PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
+/* The counter of a gapless series' key follows the numbers that rows bring, with a second trigger on columns that are attached from now on. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    users text;
+BEGIN
+    -- Neither is it attached meanwhile: that locks the series, too.
+    PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
+    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+                      ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
+    INTO users
+    FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        AND NOT starts_with(t.tgname, '~snowflake_ids_raise_')
+        -- Triggers of a superuser's may have other arguments.
+        AND CASE WHEN t.tgnargs = 3
+            THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
+            ELSE false END;
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    -- Of a long name, what tells it from others is at its end.
+    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
+BEGIN
+    IF snowflake_ids_internal.is_distributed(relation) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach distributed table %s to a series', relation),
+            DETAIL = 'Citus has no triggers on distributed tables.',
+            HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
+                'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
+    END IF;
+    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
+    -- that no other partition comes meanwhile.
+    PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
+    IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
+            WHERE p.partexprs IS NOT NULL) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
+            DETAIL = 'Its partition key may call functions of its owner.',
+            HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
+    END IF;
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        trigger_name, relation, column_name, series, column_name, key_column);
+    -- Runs last, as triggers run in the order of their names: others may give the row another key, or skip it, and the counter of a
+    -- key that the row could not have must stay.
+    IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
+            WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
+                AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
+        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NOT NULL)
+            EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+            '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
+            relation, column_name, series, column_name, key_column);
+    END IF;
+    -- Names may change hands.
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+    END IF;
+    WHILE trigger_name IS NOT NULL LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+        trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
+    END LOOP;
+END
+$$;
 DROP TRIGGER series_recounted ON snowflake_ids.series;
 DO $$
 DECLARE

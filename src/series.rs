@@ -122,6 +122,20 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     }
 }
 
+/// Raises the counter of a key of a gapless series, if it has one, to the number that a row in a table of this owner brings. Leaves
+/// rows alone that the series can do nothing with: a restore may bring them before the series.
+pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
+    let cached = match look_up(name) {
+        Err(NoNumberError::Series(_)) => return Ok(()),
+        cached => cached?,
+    };
+    match (cached.series.kind, cached.key_of(key)) {
+        (SeriesKind::Gapless, Ok(key)) => gapless::raise_to(&cached, &key, number, owner),
+        // The keys of a section share its maximum: one row would move them all, also if it was rolled back.
+        _ => Ok(()),
+    }
+}
+
 /// Forgets the numbers that the session got last.
 pub fn forget_last() {
     LAST.borrow_mut().take();

@@ -8,7 +8,7 @@ SELECT snowflake_ids.series_create('messages', key_type => 'uuid', format => 'M{
 CREATE TABLE invoice (id serial PRIMARY KEY, tenant integer NOT NULL, number bigint NOT NULL, UNIQUE (tenant, number));
 SELECT snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant');
 INSERT INTO invoice (tenant) VALUES (1), (2), (1), (1), (2) RETURNING id, tenant, number;
--- A row that brings a value keeps it, and takes none.
+-- A row that brings a number keeps it, and takes none; the series goes on above it, if the key has a counter.
 INSERT INTO invoice (tenant, number) VALUES (1, 1000), (1, NULL) RETURNING tenant, number;
 INSERT INTO invoice (tenant) SELECT k % 3 FROM generate_series(1, 9) AS k;
 COPY invoice (tenant) FROM stdin;
@@ -192,9 +192,97 @@ SELECT number, mail FROM unstored ORDER BY number;
 -- Looked up first it is not.
 INSERT INTO unstored (tenant, mail) SELECT 1, m.mail FROM (VALUES ('a'), ('c')) AS m (mail)
     WHERE NOT EXISTS (SELECT FROM unstored AS u WHERE u.mail = m.mail) RETURNING number, mail;
--- A value that a row brings does not move the counter.
-INSERT INTO unstored (tenant, number, mail) VALUES (1, 5, 'd');
-INSERT INTO unstored (tenant, mail) VALUES (1, 'e') RETURNING number, mail;
+
+-- A counter follows the numbers that rows bring, upwards alone.
+CREATE VIEW counter AS SELECT key, last_value FROM snowflake_ids.series_key WHERE series = 'brought' ORDER BY key;
+CREATE TABLE brought (tenant bigint, number integer, UNIQUE (tenant, number));
+SELECT snowflake_ids.series_create('brought', max_value => 1000);
+SELECT snowflake_ids.series_attach('brought', 'number', 'brought', 'tenant');
+INSERT INTO brought (tenant) VALUES (1), (2) RETURNING *;
+INSERT INTO brought VALUES (1, 5), (1, NULL), (1, 3), (1, 9), (2, 2), (2, NULL) RETURNING *;
+COPY brought FROM stdin;
+1	20
+1	19
+2	\N
+1	30
+1	\N
+1	40
+\.
+SELECT * FROM counter;
+-- Not to numbers that the series does not have, nor where there is no key or no counter.
+INSERT INTO brought VALUES (1, 1001), (1, -5), (NULL, 6), (3, 7);
+SELECT * FROM counter;
+-- A rollback takes it back, to a savepoint, too.
+BEGIN;
+INSERT INTO brought VALUES (1, 50);
+SAVEPOINT a;
+INSERT INTO brought VALUES (1, 60), (2, 60);
+SAVEPOINT b;
+INSERT INTO brought VALUES (1, 70);
+RELEASE b;
+INSERT INTO brought VALUES (2, 80);
+ROLLBACK TO a;
+INSERT INTO brought (tenant) VALUES (2) RETURNING *;
+INSERT INTO brought VALUES (1, 55), (1, 52);
+COMMIT;
+SELECT * FROM counter;
+-- What is counted between such rows counts.
+BEGIN;
+INSERT INTO brought VALUES (1, 100), (1, 110);
+SAVEPOINT a;
+SELECT snowflake_ids.series_set('brought', 1, 105);
+ROLLBACK TO a;
+SELECT snowflake_ids.series_set('brought', 1, 105, force => true);
+INSERT INTO brought VALUES (2, 100), (2, 110);
+SELECT series_nextval('brought', 1), series_nextval('brought', 2);
+COMMIT;
+SELECT * FROM counter;
+INSERT INTO brought VALUES (1, 1), (3, 1) ON CONFLICT DO NOTHING;
+UPDATE brought SET number = 500 WHERE number = 110;
+SELECT * FROM counter;
+-- No counter is begun: in a data-only restore it is loaded after the rows.
+BEGIN;
+DELETE FROM snowflake_ids.series_bigint;
+INSERT INTO brought VALUES (1, 600), (2, 600);
+INSERT INTO snowflake_ids.series_bigint (series, key, last_value) SELECT id, 1, 650 FROM snowflake_ids.series WHERE name = 'brought';
+SELECT * FROM counter;
+INSERT INTO brought (tenant) VALUES (1) RETURNING *;
+INSERT INTO brought VALUES (1, 700), (1, 701);
+COMMIT;
+SELECT * FROM counter;
+-- It takes the table owner's right to series_set. A row that is refused, or that a trigger changes, raises nothing.
+CREATE TABLE tenants (tenant bigint, number bigint);
+ALTER TABLE tenants OWNER TO series_owner;
+SELECT snowflake_ids.series_attach('tenants', 'number', 'brought', 'tenant');
+INSERT INTO tenants VALUES (1, 900);
+SELECT snowflake_ids.series_grant('brought', 'series_owner', 'USAGE');
+INSERT INTO tenants VALUES (1, 900);
+SELECT * FROM counter;
+SELECT snowflake_ids.series_grant('brought', 'series_owner', 'UPDATE');
+GRANT INSERT ON tenants TO series_writer;
+ALTER TABLE tenants ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON tenants USING (tenant = 2) WITH CHECK (tenant = 2);
+SET ROLE series_writer;
+INSERT INTO tenants VALUES (1, 1000);
+INSERT INTO tenants VALUES (1, 1000) ON CONFLICT DO NOTHING;
+INSERT INTO tenants VALUES (2, 900);
+RESET ROLE;
+CREATE FUNCTION public.own_tenant() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.tenant := 2;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER tenant BEFORE INSERT ON tenants FOR EACH ROW EXECUTE FUNCTION public.own_tenant();
+SET ROLE series_writer;
+INSERT INTO tenants VALUES (1, 950);
+RESET ROLE;
+SELECT * FROM counter;
+SELECT snowflake_ids.series_detach('tenants', 'number'), snowflake_ids.series_detach('brought', 'number');
+SELECT count(*) FROM pg_trigger WHERE tgrelid IN ('tenants'::regclass, 'brought'::regclass);
+DROP TABLE brought, tenants;
+DROP FUNCTION public.own_tenant;
+DROP VIEW counter;
 
 -- Names that begin alike, and as long as can be.
 CREATE TABLE long_names (tenant bigint, a_name_that_is_as_long_as_names_of_columns_can_be_in_postgres_1 bigint,

@@ -4201,6 +4201,7 @@ BEGIN
     INTO users
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        AND NOT starts_with(t.tgname, '~snowflake_ids_raise_')
         -- Triggers of a superuser's may have other arguments.
         AND CASE WHEN t.tgnargs = 3
             THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
@@ -4293,7 +4294,7 @@ BEGIN
 END
 $$;
 
-/* The trigger that fills a column; null where there is none. */
+/* A trigger that fills a column, or takes its numbers into account; null where there is none. */
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
@@ -4333,6 +4334,16 @@ BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
+    -- Runs last, as triggers run in the order of their names: others may give the row another key, or skip it, and the counter of a
+    -- key that the row could not have must stay.
+    IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
+            WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
+                AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
+        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NOT NULL)
+            EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+            '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
+            relation, column_name, series, column_name, key_column);
+    END IF;
     -- Names may change hands.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
@@ -4487,7 +4498,10 @@ BEGIN
             DETAIL = 'There is no trigger of the extension that fills it.',
             HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
     END IF;
-    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+    WHILE trigger_name IS NOT NULL LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+        trigger_name := snowflake_ids_internal.series_trigger_of(relation, "column");
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';

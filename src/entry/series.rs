@@ -10,7 +10,8 @@ use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Called for INSERT before each row, with the names of a series, of the column that it fills and of that of the key.
+/// Called for INSERT before each row, with the names of a series, of the column that it fills and of that of the key. Raises the
+/// key's counter to a number that the row brings.
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
@@ -21,12 +22,18 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let Some([series, column, key_column]) = arguments(trigger) else { misused() };
         let row = trigger.tg_trigtuple;
         let table = CallingTable { relation: trigger.tg_relation, row, series };
-        let column = table.column(column);
+        let owner = (*(*trigger.tg_relation).rd_rel).relowner;
+        let column = table.column(column).unwrap_or_else(|error| raise(*error));
+        let key = table.column(key_column).and_then(|column| table.key(&column));
         if table.value(&column).is_some() {
+            // A number is read as a key is. The row is stored also if its key is wrong.
+            if let (Ok(Key::Bigint(number)), Ok(key)) = (table.key(&column), key) {
+                let raised = series::raise_to(series.to_bytes(), &key, number, owner);
+                raised.unwrap_or_else(|error| raise(error));
+            }
             return row.into();
         }
-        let key = table.key(&table.column(key_column));
-        let owner = (*(*trigger.tg_relation).rd_rel).relowner;
+        let key = key.unwrap_or_else(|error| raise(*error));
         let (cached, taken) =
             series::next_for(c"INSERT", series.to_bytes(), &key, owner).unwrap_or_else(|error| raise(error));
         let value = match column.of {
@@ -119,20 +126,20 @@ impl CallingTable<'_> {
     }
 
     /// The column of a name. Partitions may have it in another place than their parent.
-    fn column<'a>(&self, name: &'a CStr) -> KeyColumn<'a> {
+    fn column<'a>(&self, name: &'a CStr) -> Result<KeyColumn<'a>, Box<ErrorReport>> {
         let pointer: *const c_char = name.as_ptr();
         // SAFETY: as above. A number above 0 is that of a column of the table's.
         unsafe {
             let number = pg_sys::SPI_fnumber(self.shape(), pointer);
             if number <= 0 {
                 let (series, column) = (self.shown(), name.to_string_lossy().into_owned());
-                raise(report(&SeriesError::NoColumn { series, column }));
+                return Err(Box::new(report(&SeriesError::NoColumn { series, column })));
             }
             let number = i16::try_from(number).unwrap_or_default();
             let (mut of, mut modifier, mut collation) = (pg_sys::InvalidOid, -1, pg_sys::InvalidOid);
             let table = (*self.relation).rd_id;
             pg_sys::get_atttypetypmodcoll(table, number, &raw mut of, &raw mut modifier, &raw mut collation);
-            KeyColumn { name, number, of, modifier }
+            Ok(KeyColumn { name, number, of, modifier })
         }
     }
 
@@ -145,9 +152,9 @@ impl CallingTable<'_> {
         (!is_null).then_some(value)
     }
 
-    fn key(&self, column: &KeyColumn<'_>) -> Key {
+    fn key(&self, column: &KeyColumn<'_>) -> Result<Key, Box<ErrorReport>> {
         let Some(value) = self.value(column) else {
-            raise(report(&SeriesError::NullKey { series: self.shown() }))
+            return Err(Box::new(report(&SeriesError::NullKey { series: self.shown() })));
         };
         // SAFETY: the value is of the column's type, or of that which its domain is over. The length of a text is looked at
         // before it is read.
@@ -162,13 +169,13 @@ impl CallingTable<'_> {
                 pg_sys::TEXTOID | pg_sys::VARCHAROID => {
                     let checked = check_length("key", length_of(value), MAX_KEY_BYTES);
                     let key = checked.and_then(|()| Key::text(bytes_of(value)));
-                    Some(key.unwrap_or_else(|long| raise(report(&long))))
+                    Some(key.map_err(|long| Box::new(report(&long)))?)
                 }
                 _ => None,
             }
         }
-        .unwrap_or_else(|| {
-            raise(report(&SeriesError::ColumnType { series: self.shown(), column: column.shown() }))
+        .ok_or_else(|| {
+            Box::new(report(&SeriesError::ColumnType { series: self.shown(), column: column.shown() }))
         })
     }
 

@@ -3,8 +3,11 @@
 
 use super::cache::CachedSeries;
 use super::error::NoNumberError;
+use crate::pg::server;
 use crate::store::series::{self as store, Number};
 use crate::store::shard::KeyTable;
+use pgrx::pg_sys::Oid;
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Scope, SeriesError};
 
 /// Takes the next number of a key.
@@ -46,6 +49,23 @@ pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<
 pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     cached.counters.as_owner_qualified(|| store::set(&cached.series, key, value, false))?;
     Ok(())
+}
+
+/// Raises the counter of a key, if it has one, to the number of a row in a table of this owner, who needs the right to `series_set`: a
+/// role with USAGE alone could else exhaust each key by one row in a table of its own.
+pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
+    let series = &cached.series;
+    let is_counted_here =
+        series.reset.is_none() && series.scope != Scope::Shard && number <= series.max_value;
+    if !is_counted_here || !server::is_writable() || !cached.allows(Action::Move, owner) {
+        return Ok(());
+    }
+    cached.counters.as_owner_qualified(|| {
+        if store::last(series, key)?.is_some_and(|last| last.number < number) {
+            store::raise(series, key, number)?;
+        }
+        Ok(())
+    })
 }
 
 /// The table of a distributed series' counters; None where it is not distributed.

@@ -114,6 +114,16 @@ macro_rules! counters {
                 ),
                 &[INT8OID, $of, INT8OID, BOOLOID, TEXTOID, TEXTOID],
             ),
+            raise: Statement::new(
+                concat!(
+                    "UPDATE snowflake_ids.",
+                    $table,
+                    " AS k SET last_value = $3
+                      WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                          AND k.last_value OPERATOR(pg_catalog.<) $3"
+                ),
+                &[INT8OID, $of, INT8OID],
+            ),
             read: Statement::new(
                 concat!(
                     "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
@@ -137,6 +147,7 @@ struct Counters {
     next_dated: Statement,
     first_dated: Statement,
     set: Statement,
+    raise: Statement,
     read: Statement,
 }
 
@@ -253,6 +264,11 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
         series.time_zone.as_str().into(),
     ];
     Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
+}
+
+/// Raises the counter of a key, unless that has given a higher number meanwhile.
+pub fn raise(series: &Series, key: &Key, number: i64) -> Result<(), SpiError> {
+    counters_of(key.key_type()).raise.run(&[series.id.into(), datum(key), number.into()])
 }
 
 static LOCK: Statement = Statement::new(

@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::ROLE;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session};
+use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session, wait};
 
 /// The coordinator's `citus_status` and then `use_citus` say these words of the first worker.
 fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {

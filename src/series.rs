@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`cached`] | what this session knows of each series |
+//! | [`cache`] | what this session knows of each series |
 //! | [`gapless`] | numbers that are counted in the caller's transaction; also on the shards of a Citus cluster |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
 //! | [`error`] | why one gave no number |

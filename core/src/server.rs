@@ -6,7 +6,7 @@
 //! | [`issuer`] | which node issues on this server, and up to where |
 //! | [`clock_reference`] | whether the wall clock can be followed |
 //! | [`form`] | which release wrote a file, and in which form |
-//! | [`saved_range`] | ids that are left when the server stops, as text |
+//! | [`saved_ranges`] | ids that are left when the server stops, as text |
 //! | [`saved_range_file`] | what a server does with the file that says so |
 
 pub mod clock_reference;

@@ -50,7 +50,7 @@ enum Last {
 static RAISE: Statement =
     Statement::new("SELECT snowflake_ids_internal.sequence_raise($1, $2)", &[TEXTOID, INT8OID]);
 
-/// The next number of a sequence; of an identity column's without a look at rights on it.
+/// The next number of a sequence. For the sequence of an identity column, the caller's rights on it are not checked.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let Some(binding) = locked_binding_of(sequence) else {
         used(Last::Unbound);

@@ -334,8 +334,8 @@ impl Source {
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps others from dropping the extension until the transaction ends: else names in a statement that waits for a lock could be
-    /// another's by then, whose code would run with the former owner's rights. Fails where the table is no member of it.
+    /// Keeps others from dropping the extension until the transaction ends. Else, while a statement waits for a lock, another role could
+    /// create objects of the same names, whose code would run with the former owner's rights. Fails where the table is no member of it.
     fn keep(self) {
         let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
         extension::lock(found);

@@ -324,7 +324,7 @@ mod snowflake_ids_internal {
         Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(|error| report(&error))
     }
 
-    /// Fails where other servers number, too.
+    /// Fails where a series of this kind cannot be created because other servers number, too.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_refuse(
         kind: Option<Text<'_>>,

@@ -110,7 +110,7 @@ impl TagRows for TagTables {
     }
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // What is locked so that it cannot be seen may have it.
+        // A row that cannot be read without waiting for its lock may have the tag.
         Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
             .unwrap_or(true))
     }

@@ -23,7 +23,7 @@ pub enum NoCoordinatorError {
                 cluster: SELECT snowflake_ids.use_local_registry()."
     )]
     NotWorker,
-    /// Its catalog has no row of it.
+    /// The worker's catalog has no row of the coordinator.
     #[error("this worker of a Citus cluster does not know where the coordinator is")]
     #[explain(detail = "pg_dist_node has no active primary of group 0.")]
     #[explain(hint = "On the coordinator: SELECT citus_set_coordinator_host('host', port).")]
@@ -129,7 +129,7 @@ pub struct ClusterReport {
 pub struct Failure {
     /// Its name there.
     pub server: String,
-    /// The time of that.
+    /// The time when it was asked.
     pub at: Option<String>,
     /// The reason.
     pub error: Option<String>,
@@ -181,7 +181,7 @@ pub enum ClusterProblem {
     /// It is a worker, and none leases it a worker id.
     #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
     Unregistered,
-    /// Another of its databases leases it its worker id.
+    /// Its worker id is leased from another database of the same server.
     #[error(
         "its worker id is leased from its own database \"{0}\", and the cluster's registry does not know of it"
     )]
@@ -220,7 +220,7 @@ pub enum ClusterProblem {
     Without(String),
     /// It has the worker id of another node, and both would give the same ids.
     #[error("its worker id {0} is that of node {1}, too")]
-    IssuerMemory(i64, i32),
+    SharedWorkerId(i64, i32),
 }
 
 impl ClusterProblem {
@@ -256,13 +256,15 @@ impl ClusterProblem {
             }
             Self::Defaults(_) => "attach the columns again, from the coordinator",
             Self::Without(_) => "see snowflake_ids.status there",
-            Self::IssuerMemory(..) => "stop inserts through one of them, and CALL snowflake_ids.use_citus()",
+            Self::SharedWorkerId(..) => {
+                "stop inserts through one of them, and CALL snowflake_ids.use_citus()"
+            }
         }
     }
 
     /// Returns whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_) | Self::IssuerMemory(..) | Self::Elsewhere(_) | Self::Failing(..))
+        matches!(self, Self::Without(_) | Self::SharedWorkerId(..) | Self::Elsewhere(_) | Self::Failing(..))
     }
 }
 
@@ -283,7 +285,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
     let other = other.map(|(node, report)| (node.clone(), report.clone()));
     let former = coordinator.and_then(|(node, report)| Some((node.node_id, former(report, speak())?)));
-    // Two that are both wrong else are not told of each other.
+    // By worker id: two nodes that share one are told of each other, also where neither is the coordinator.
     let mut issuers: HashMap<(Option<i64>, i64), Vec<i32>> = HashMap::new();
     for (node, report) in &nodes {
         if let Some((Some(worker), report)) = report.as_ref().map(|report| (report.worker_id, report)) {
@@ -305,7 +307,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
             let worker_id = report.worker_id?;
             let all = issuers.get(&(report.datacenter_id, worker_id))?;
             let other = *all.iter().find(|other| **other != node.node_id)?;
-            Some(ClusterProblem::IssuerMemory(worker_id, other))
+            Some(ClusterProblem::SharedWorkerId(worker_id, other))
         });
         Judged { node, report, problem }
     };

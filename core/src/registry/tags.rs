@@ -14,8 +14,8 @@ pub trait TagRegistry: TagRows {
     fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark>;
 }
 
-/// Reserves in the order of the tags, so that two servers that want the same ones never wait for each other. One tag alone
-/// waits for its row, as many servers may want it at once; of several, none has to wait for another's.
+/// Reserves in the order of the tags, so that two servers that want the same ones never wait for each other. A single tag
+/// waits for its row, which many servers may want at once; several tags skip locked rows, so that none waits for another's.
 pub fn reserve_all<R: TagRegistry>(
     rows: &mut R,
     wants: Vec<ReserveRequest>,

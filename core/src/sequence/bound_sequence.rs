@@ -94,8 +94,8 @@ impl Increment {
         if self.0 == 1 { highest } else { highest.saturating_add(self.0 as i64) }
     }
 
-    /// Fails where a layout has never so many ids in a row. With half of a tick's, calls that find a tick begun find room in
-    /// it or in the next.
+    /// Fails where a layout never has so many ids in a row. At most half of a tick's ids are allowed: then a call that comes within
+    /// a tick finds room in it or in the next.
     ///
     /// # Errors
     /// [`BoundSequenceError::Layout`].

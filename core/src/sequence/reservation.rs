@@ -83,7 +83,7 @@ impl HighWaterMark {
         (self.day, self.id)
     }
 
-    /// The higher one of this and a former note. The row is in this one's life for all others: a note of another generation is of no use
+    /// The higher of this mark and the one recorded before. A recorded mark of another generation of the tag is dropped: it is of no use
     /// any more.
     #[must_use]
     pub fn beside(self, recorded: Option<Self>) -> Self {
@@ -95,8 +95,8 @@ impl HighWaterMark {
 }
 
 /// Returns whether a row, written last by this cluster on this timeline, may lag behind what a former primary has reserved: it was
-/// written on an earlier timeline than the present one of `here`. One of another cluster, as after an upgrade, was here from this
-/// one's first timeline on.
+/// written on an earlier timeline than the present one of `here`. A row that another cluster wrote, as before an upgrade, counts as written on this
+/// cluster's first timeline.
 pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
     /// The one that a cluster begins with.
     const FIRST: i32 = 1;

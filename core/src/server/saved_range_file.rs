@@ -35,7 +35,7 @@ pub trait SavedRangeFile {
     /// The system's; then it holds the one or the other.
     fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
 
-    /// Tells the log that ids which were left over are lost, as that they are taken up could not be written.
+    /// Tells the log that left-over ids are lost, because it could not be written down that they are taken up.
     fn say_lost(&self, error: &Self::Error);
 }
 

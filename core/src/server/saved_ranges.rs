@@ -203,8 +203,8 @@ pub fn to_text(records: SavedRecords) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns what is written behind the others when the ids of a note are taken up: these are the tag and the note's
-/// version. Begins a line anew, as the last one may be broken off.
+/// Returns the line that is appended to the file when the ids of a note are taken up. It names the tag and the note's
+/// version. It begins with a newline, as the last line may be broken off.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
     let mut text = vec![b'\n'];
     SavedLine::Taken(TakenUp { of, version }).write(&mut text)?;

@@ -10,7 +10,7 @@ pub const BEGIN: i64 = 1_770_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One registry for all.
-    IssuerMemory,
+    Shared,
     /// The same, with hardly more worker ids than servers.
     Tight,
     /// Each server chooses its own.

@@ -213,7 +213,7 @@ impl World {
     fn put_back(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
         let count = this.backups.borrow().len();
-        if !matches!(self.scope, Scope::Numbers | Scope::IssuerMemory) || count == 0 {
+        if !matches!(self.scope, Scope::Numbers | Scope::Shared) || count == 0 {
             return false;
         }
         let file = this.backups.borrow()[self.chance.below(count)].disk.file.clone();
@@ -329,7 +329,7 @@ impl World {
         let state = this.disk.borrow().file.as_ref().and_then(|file| file.state().ok());
         let lease = state.and_then(|state| state.lease).filter(|lease| lease.expiry.0 > self.now());
         let is_first = this.introduced.get() == self.shared.generation.get();
-        let Some(lease) = lease.filter(|_| is_first && self.scope == Scope::IssuerMemory) else {
+        let Some(lease) = lease.filter(|_| is_first && self.scope == Scope::Shared) else {
             return false;
         };
         self.shared.make_anew();
@@ -369,7 +369,7 @@ impl World {
         let Some(lease) = state.and_then(|state| state.lease).filter(|_| this.is_running()) else {
             return false;
         };
-        if !matches!(self.scope, Scope::IssuerMemory | Scope::Tight) {
+        if !matches!(self.scope, Scope::Shared | Scope::Tight) {
             return false;
         }
         self.shared.forbid(lease.worker);

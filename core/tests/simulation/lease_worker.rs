@@ -126,7 +126,7 @@ impl LeaseHost for LeaseServer<'_> {
 
     fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Asked + 'a> {
         match endpoint {
-            Some(endpoint) => Box::new(IssuerMemory { server: self, endpoint }),
+            Some(endpoint) => Box::new(SharedRegistry { server: self, endpoint }),
             None => Box::new(Own { server: self, now }),
         }
     }
@@ -171,12 +171,12 @@ impl Asked for Own<'_> {
 }
 
 /// The registry that servers share.
-struct IssuerMemory<'a> {
+struct SharedRegistry<'a> {
     server: &'a LeaseServer<'a>,
     endpoint: &'a Endpoint,
 }
 
-impl Asked for IssuerMemory<'_> {
+impl Asked for SharedRegistry<'_> {
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let LeaseServer { host, failed, .. } = self.server;
         let (sim, live) = (&host.sim, &host.live);

@@ -51,9 +51,9 @@ without! {
     a_name_not_synced_repeats_ids: SyncDirectory Numbers;
     a_start_at_the_clock_repeats_ids: StartAtHighWaterMark Numbers;
     a_term_noted_before_it_is_closed_repeats_ids: CloseFirst Numbers;
-    a_term_noted_for_another_node_repeats_ids: SettleOwnTerm IssuerMemory;
+    a_term_noted_for_another_node_repeats_ids: SettleOwnTerm Shared;
     bits_read_before_the_position_repeat_ids: TermRead Numbers;
     ids_beyond_the_expiry_come_twice: ExpiryClamps Tight;
-    a_copy_taken_for_the_original_has_the_same_lease: CopyKnown IssuerMemory;
+    a_copy_taken_for_the_original_has_the_same_lease: CopyKnown Shared;
     a_copy_taken_for_the_original_has_the_same_number: CopyKnown Numbers;
 }

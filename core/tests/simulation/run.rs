@@ -77,13 +77,13 @@ impl Run {
 
 /// The scopes of seeds 0 to 4, and so on.
 pub const SCOPES: [Scope; 5] =
-    [Scope::IssuerMemory, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
+    [Scope::Shared, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
 
 /// The world of a seed, before anything happens.
 fn set_up(seed: u64) -> World {
     let many = seed % 1_000 == 499;
     let scope = SCOPES[usize::try_from(seed % 5).unwrap()];
-    let scope = if many { Scope::IssuerMemory } else { scope };
+    let scope = if many { Scope::Shared } else { scope };
     let layout = match (many, scope, seed / 5 % 2) {
         (true, ..) => "34/0/11/1r/6 unit=1s epoch=2020-01-01",
         (_, Scope::Numbers | Scope::Succession, 0) => "34/0/10/6 unit=1s epoch=2020-01-01",
@@ -100,7 +100,7 @@ fn set_up(seed: u64) -> World {
         }
         (_, Scope::Tight) => ["41/0/3/4 epoch=2020-01-01", "30/0/2/8 unit=10s epoch=2020-01-01"],
         (_, Scope::Alone) => ["41/0/4/4 epoch=2020-01-01", "30/0/6/8 unit=10s epoch=2020-01-01"],
-        (_, Scope::IssuerMemory) => ["41/0/4/4 epoch=2020-01-01", "30/0/5/1r/8 unit=10s epoch=2020-01-01"],
+        (_, Scope::Shared) => ["41/0/4/4 epoch=2020-01-01", "30/0/5/1r/8 unit=10s epoch=2020-01-01"],
     };
     let layout: Layout = layout.parse().unwrap();
     let pace = if many { 8 * SECOND } else { 2 * SECOND };

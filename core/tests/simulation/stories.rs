@@ -162,7 +162,7 @@ fn high_water_marks_of_other_nodes_forgotten_repeat_ids() {
 #[test]
 fn a_lease_kept_by_a_promoted_server_has_two_holders() {
     needs(Guard::PromotionForgets, |seed| {
-        let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 1);
+        let mut world = world(seed, Scope::Shared, LAYOUT, 1);
         world.start(0);
         world.run_for(30);
         world.back_up(0);
@@ -359,7 +359,7 @@ fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
 
 /// How many worker ids a server takes that ends before it has the answer to its first request.
 fn taken_by_one_that_ends(seed: u64) -> u64 {
-    let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 1);
+    let mut world = world(seed, Scope::Shared, LAYOUT, 1);
     world.start(0);
     world.await_that("a lease", |world| world.shared.leased.get() == 1);
     world.crash(0, false);
@@ -380,7 +380,7 @@ fn a_claim_that_is_not_written_first_costs_a_worker_id() {
 #[test]
 fn a_holder_far_ahead_keeps_the_others_out() {
     needs(Guard::PeersBounded, |seed| {
-        let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 2);
+        let mut world = world(seed, Scope::Shared, LAYOUT, 2);
         world.start(0);
         world.run_for(20);
         for _ in 0..3 {
@@ -450,7 +450,7 @@ fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
 #[test]
 fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     needs(Guard::LeaseFits, |seed| {
-        let mut world = world(seed, Scope::IssuerMemory, LAYOUT, 3);
+        let mut world = world(seed, Scope::Shared, LAYOUT, 3);
         for server in 0..3 {
             world.start(server);
             world.await_that("a lease", |world| has_lease(&world.servers[server]));
@@ -471,7 +471,7 @@ fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
 #[test]
 fn a_thousand_nodes_share_a_registry() {
     const NODES: usize = 1_024;
-    let mut world = paced(1, Scope::IssuerMemory, LAYOUT, NODES, SECOND);
+    let mut world = paced(1, Scope::Shared, LAYOUT, NODES, SECOND);
     for server in 0..NODES {
         world.start(server);
     }

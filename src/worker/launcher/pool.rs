@@ -54,7 +54,7 @@ impl Pool {
         Self { segments, started, time_slices, out_of_reach, retries: Retries::new(failover::BACKOFF) }
     }
 
-    /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's slot
+    /// Serves as many of the waiting databases as possible. `others` is the number of other workers that wait for a slot
     /// and come first. Gives the time until it should look again, None if whenever.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
         self.collect_ended();
@@ -79,8 +79,8 @@ impl Pool {
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
     }
 
-    /// Has tags refilled whose last refill failed, now and then, though no call waits for them: else they would stay in trouble when that
-    /// is over. Not where it did not begin: each attempt would tell the log.
+    /// Now and then has tags refilled whose last refill failed, though no call waits for them: else their trouble would stay when its cause
+    /// is gone. Not where the refill did not begin: each attempt would be logged.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
         let slots = directory

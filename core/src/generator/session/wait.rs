@@ -24,7 +24,7 @@ pub trait Caller: Host {
     fn count(&self, ids: u64);
     /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
     fn lease(&self, other: bool) -> Result<(), LeaseError>;
-    /// The reason why there was no lease at the last attempt; None where there was one, or that is not known.
+    /// Why the last attempt got no lease; None where it got one, or where the reason is not known.
     fn trouble(&self) -> Option<LeaseError>;
     /// Has the launcher keep the mark ahead from now on.
     fn call_launcher(&self);

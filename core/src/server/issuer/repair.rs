@@ -17,9 +17,9 @@ use std::sync::atomic::Ordering::Relaxed;
 pub enum Compared {
     /// Nothing to tell.
     Agrees,
-    /// It had jumped ahead, and is followed now.
+    /// This server's clock had jumped ahead, and is followed now.
     Followed,
-    /// It had jumped ahead, and could not be followed although the registry's agrees.
+    /// This server's clock had jumped ahead, and could not be followed although the registry's clock agrees with it.
     NotFollowed(IssuerError),
     /// They differ.
     Differs(Skew),

@@ -59,5 +59,10 @@ fn statement(text: &str) -> &str {
 /// The literal that stands after `NAME =`, also as the first argument of `format`.
 fn option(statement: &str, name: &str) -> Option<String> {
     let (_, after) = statement.split_once(&format!("{name} = "))?;
-    literal(after.strip_prefix("format(").unwrap_or(after)).map(|(value, _)| value)
+    let (mut value, mut rest) = literal(after.strip_prefix("format(").unwrap_or(after))?;
+    // Literals that only whitespace separates are one.
+    while let Some((more, after)) = literal(rest.trim_start()) {
+        (value, rest) = (value + &more, after);
+    }
+    Some(value)
 }

@@ -39,7 +39,6 @@ pub extern "C-unwind" fn _PG_init() {
     let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::redirect::redirect_calls(sequence::cache::targets_at_once);
-    pg::context::leave_out_internal();
     pg::inline::keep_out(sequence::cache::is_redirecting);
     sequence::changes::watch_appliers();
     pg::access::watch(pg::access::AccessWatch {

@@ -9,7 +9,6 @@ pub mod backtrace;
 pub mod catalog;
 pub mod clock;
 pub mod cluster;
-pub mod context;
 pub mod database;
 pub mod encoding;
 pub mod extension;

@@ -126,8 +126,8 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
             ClusterNode { version: Some("0.9".to_owned()), ..node(2, 2) },
             "version 0.9 of the extension, and node 1 1.0",
         ),
-        (mute, "how it fares: it must be loaded"),
-        (ClusterNode { report: Some("{".to_owned()), ..node(2, 2) }, "how it fares: EOF"),
+        (mute, "report its state: it must be loaded"),
+        (ClusterNode { report: Some("{".to_owned()), ..node(2, 2) }, "report its state: EOF"),
         (
             edited(&node(2, 2), "41/0/10/12", "41/0/5/17"),
             "layout is 41/0/5/17, and that of node 1 41/0/10/12",

@@ -185,7 +185,7 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, NOW).unwrap() else {
         panic!("both are taken");
     };
-    assert!(error.detail.contains("The registry's own server issues ids as 0."), "{error:?}");
+    assert!(error.detail.contains("The registry's own server uses worker id 0."), "{error:?}");
 }
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };

@@ -96,7 +96,7 @@ fn a_row_says_which_servers_count_together() {
         );
     }
     assert_eq!(is_one_servers(MONOTONIC), Ok(false));
-    assert_eq!(refused(&SeriesRow { scope: Some("Node"), ..ROW }), "unrecognized scope \"Node\" of a series");
+    assert_eq!(refused(&SeriesRow { scope: Some("Node"), ..ROW }), "unrecognized scope of series: \"Node\"");
 }
 
 #[test]

@@ -244,6 +244,12 @@ fn bound(give_way: Duration) -> u64 {
     u64::try_from((TIME_SLICE + give_way + FORCE + PAUSE.most).as_millis()).unwrap() + 300
 }
 
+#[test]
+fn who_is_served_and_wants_more_at_once_comes_after_those_that_wait() {
+    let longest = longest_waits(&[Way::Sound(1, 0), Way::Sound(1, 0), Way::Sound(1, 0)], 1, 1_000);
+    assert!(longest.iter().all(|longest| *longest <= 50), "{longest:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

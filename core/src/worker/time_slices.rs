@@ -133,6 +133,8 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
 
     /// Notes how a turn ended.
     pub fn ended(&mut self, whose: W, end: SliceEnd, now: Duration) {
+        // It waits anew if it wants more at once: else it would come before all that have waited meanwhile.
+        self.waiting.remove(&whose);
         if end == SliceEnd::Served {
             self.past.remove(&whose);
             return;

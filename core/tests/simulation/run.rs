@@ -76,8 +76,7 @@ impl Run {
 }
 
 /// The scopes of seeds 0 to 4, and so on.
-pub const SCOPES: [Scope; 5] =
-    [Scope::Shared, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
+pub const SCOPES: [Scope; 5] = [Scope::Shared, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
 
 /// The world of a seed, before anything happens.
 fn set_up(seed: u64) -> World {

@@ -279,13 +279,12 @@ impl State {
     }
 }
 
-/// Returns a worker id that no other server has, of another share. A promotion moves a server to the next share, so it begins with the one
+/// Returns a worker id that has never been used as far as is known, of another share. A promotion moves a server to the next share, so it begins with the one
 /// before its own, which promotions reach last.
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
-    let is_ours = |worker: &u32| used.get(worker).is_none_or(|end| *end < OF_OTHERS);
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;
-        Preferred { worker: share, ..preferred }.of_share(capacity).find(is_ours)
+        Preferred { worker: share, ..preferred }.of_share(capacity).find(|worker| !used.contains_key(worker))
     })
 }
 

@@ -113,9 +113,6 @@ impl Citus {
                 cluster.workers.truncate(workers);
                 cluster.servers().try_for_each(Server::renew)?;
                 cluster.set_up(set_up.min(SetUp::Extension))?;
-                if set_up >= SetUp::Extension {
-                    cluster.servers().try_for_each(Server::forget_leases)?;
-                }
                 // Servers that have lost a registry may look for another one a while later.
                 wait::until_true("all nodes to give ids", || {
                     Ok(set_up < SetUp::Joined || cluster.session()?.run(USE_CITUS).is_ok())

@@ -181,7 +181,7 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     let mut changer = cluster.nodes[0].connect("postgres")?;
     changer.run(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
     client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
-    let (taken, _) = refused_with(&mut client, "t", &["what it gives cannot be noted here"])?;
+    let (taken, _) = refused_with(&mut client, "t", &["its ids cannot be recorded here"])?;
     assert!(taken.is_empty(), "ids go on although none can be noted");
     let lost = registry.one::<i64>(max_id)? - before;
     assert!(lost <= 20, "{lost} ids");

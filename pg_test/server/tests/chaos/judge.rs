@@ -33,7 +33,7 @@ pub fn is_expected(error: &DbError) -> bool {
     let of_postgres =
         error.file().is_some_and(|file| Path::new(file).extension().is_some_and(|kind| kind == "c"));
     // `segment_set` to what the row said: a refill came between.
-    let is_overtaken = code == "22023" && error.message().contains("is below ids of segment tag");
+    let is_overtaken = code == "22023" && error.message().contains("is below issued ids of segment tag");
     EXPECTED.contains(&code)
         || is_overtaken
         || of_postgres

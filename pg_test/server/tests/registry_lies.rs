@@ -74,7 +74,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result
     let mut other = cluster.session()?;
     wait_at_most(&mut other, Duration::from_secs(2))?;
     for _ in 0..5 {
-        let (taken, error) = refused_with(&mut other, "bad", &[NAME, "is not valid"])?;
+        let (taken, error) = refused_with(&mut other, "bad", &[NAME, "is described in an invalid way"])?;
         assert!(taken.is_empty(), "ids of one that is garbled");
         assert!(!said(&error).replace('\n', "").contains(char::is_control), "{:?}", said(&error));
         // The garbled one is asked for again each time, and this one with it.

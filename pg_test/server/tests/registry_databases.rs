@@ -99,7 +99,7 @@ fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result
     ] {
         let error = client.fails(call, sql::NOT_IN_STATE)?;
         ensure!(error.message().contains("is a worker of a Citus cluster"), "{call}: {error:?}");
-        ensure!(error.hint().is_some_and(|hint| hint.contains("use_registry")), "{call}: {error:?}");
+        ensure!(error.hint().is_some_and(|hint| hint.contains("use_citus")), "{call}: {error:?}");
     }
     client.run(JOIN)?;
     wait_for_id(&mut client)?;

@@ -144,7 +144,7 @@ check-arm64: ## does it type-check for arm64; skipped without the standard libra
 
 test-core: ## the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
-	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 devtools/nextest.sh run -p snowflake_ids_core --features guards
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 devtools/nextest.sh run -p snowflake_ids_core -p snowflake_ids_explain --features guards
 
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'

@@ -60,12 +60,7 @@ pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Re
     if !is_counted_here || !server::is_writable() || !cached.allows(Action::Move, owner) {
         return Ok(());
     }
-    cached.counters.as_owner_qualified(|| {
-        if store::last(series, key)?.is_some_and(|last| last.number < number) {
-            store::raise(series, key, number)?;
-        }
-        Ok(())
-    })
+    Ok(cached.counters.as_owner_qualified(|| store::raise(series, key, number))?)
 }
 
 /// The table of a distributed series' counters; None where it is not distributed.

@@ -266,7 +266,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
     Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
 }
 
-/// Raises the counter of a key, unless that has given a higher number meanwhile.
+/// Raises the counter of a key, if it has one and that is lower.
 pub fn raise(series: &Series, key: &Key, number: i64) -> Result<(), SpiError> {
     counters_of(key.key_type()).raise.run(&[series.id.into(), datum(key), number.into()])
 }

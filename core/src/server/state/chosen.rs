@@ -117,7 +117,7 @@ impl State {
         let is_first = self.first.is_none()
             && (self.is_copied() || used.is_empty() && self.timeline == 1 && !self.is_installed);
         let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(here.policy) };
-        let worker = free_worker(used, most, preferred, here.policy, at)?;
+        let worker = free_worker(&used, most, preferred, here.policy, at)?;
         if is_first {
             self.first = Some(First { worker, timeline: self.timeline });
         }
@@ -140,10 +140,10 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        let beyond = beyond_share(&used, preferred, capacity);
         // The clock is waited for if it has passed none of them.
-        let worker =
-            free_worker(used, capacity, preferred, policy, at).or(Some(begin).filter(|_| is_ours)).or(beyond);
+        let worker = free_worker(&used, capacity, preferred, policy, at)
+            .or(Some(begin).filter(|_| is_ours))
+            .or_else(|| beyond_share(&used, preferred, capacity));
         self.others.get_mut(layout, at).worker = worker;
         worker.is_some()
     }
@@ -279,8 +279,8 @@ impl State {
     }
 }
 
-/// Returns a worker id that has never been used as far as is known, of another share. A promotion moves a server to the next share, so it begins with the one
-/// before its own, which promotions reach last.
+/// Returns a worker id of another share that has never been used as far as is known. A promotion moves a server to the next share, so
+/// the search begins with the one before its own, which promotions reach last.
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;
@@ -290,15 +290,15 @@ fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity
 
 /// A worker id that is not used; else the one whose ids the clock has passed for the longest, unless each is used once only.
 fn free_worker(
-    used: BTreeMap<u32, UnixMicros>,
+    used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,
     preferred: Preferred,
     policy: Policy,
     at: UnixMicros,
 ) -> Option<u32> {
     let policy = if policy == Policy::Disposable { policy } else { Policy::Queue };
-    let row = |(worker, expiry)| LeaseRow { worker, token: None, expiry, leased: expiry };
-    let rows: Vec<LeaseRow> = used.into_iter().map(row).collect();
+    let row = |(&worker, &expiry)| LeaseRow { worker, token: None, expiry, leased: expiry };
+    let rows: Vec<LeaseRow> = used.iter().map(row).collect();
     let search =
         Search { policy, own: [None; 2], except: &[], preferred, capacity, now: at, former_leases: None };
     search.choose(&rows).map(|choice| choice.worker())

@@ -92,7 +92,9 @@ impl Cluster {
         self.nodes.iter().try_for_each(Server::renew)?;
         self.registry.renew()?;
         self.introduce()?;
-        self.nodes.iter().chain([&self.registry]).try_for_each(Server::forget_leases)
+        // Else a server shows its lease of the former registry, and the new one waits for leases that others may have.
+        let mut all = self.nodes.iter().chain([&self.registry]);
+        all.try_for_each(|server| server.connect("postgres")?.run("select snowflake_ids.state_reset()"))
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.
@@ -123,13 +125,6 @@ pub fn strangers() -> Result<(Server, Server, Client)> {
 }
 
 impl Server {
-    /// Makes it a server that has had no lease. Else it shows that of a former registry, and the new one waits for leases that others
-    /// may have.
-    #[track_caller]
-    pub fn forget_leases(&self) -> Result<()> {
-        self.connect("postgres")?.run("select snowflake_ids.state_reset()")
-    }
-
     /// Makes it a registry: the extension, and a role that by password may reserve, and hand tags over, and do nothing else.
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {

@@ -1,4 +1,4 @@
-//! Errors that are enums, or structs: the message is `thiserror`'s, the kind and the hint are what `impl Explain` says of the variant.
+//! Errors that are enums, or structs: the message is in `#[error(...)]`, the kind and the hint are in `#[explain(...)]`.
 
 use super::{Entry, sqlstate, without_arguments};
 use anyhow::{Context, Result};
@@ -6,8 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
 use syn::visit::{Visit, visit_expr_struct, visit_file};
 use syn::{
-    Arm, Attribute, Block, Expr, ExprStruct, File, ImplItem, Item, ItemImpl, LitStr, Pat, Path, ReturnType,
-    Type, parse_quote,
+    Arm, Attribute, Block, Expr, ExprStruct, File, Item, LitStr, Pat, Path, ReturnType, Type, parse_quote,
 };
 
 /// The messages of a type, by variant; those of a struct have an empty name.
@@ -16,7 +15,7 @@ type Messages = BTreeMap<String, Vec<String>>;
 /// The texts of constants, and those in functions, by their names.
 type Named = BTreeMap<String, Vec<String>>;
 
-/// What a function of `impl Explain` says of each variant. `_` is what it says of the others.
+/// What is said of each variant.
 type Said = BTreeMap<String, Vec<String>>;
 
 #[derive(Default)]
@@ -42,7 +41,7 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     for (of, variants) in &messages {
         let Some(explained) = explained.get(of) else { continue };
         for (variant, said_of_it) in variants {
-            let said = |said: &Said| said.get(variant).or_else(|| said.get("_")).cloned().unwrap_or_default();
+            let said = |said: &Said| said.get(variant).cloned().unwrap_or_default();
             let states =
                 said(&explained.kinds).iter().map(|kind| code(&codes, kind)).collect::<Result<Vec<_>>>();
             let hints = said(&explained.hints);
@@ -96,11 +95,6 @@ fn read(
             derived(&of.ident.to_string(), &[], &[(String::new(), &of.attrs)], own, explained);
             add(messages, &of.ident.to_string(), vec![(String::new(), &of.attrs)]);
         }
-        Item::Impl(of) => {
-            if let Some(name) = explains(of) {
-                explained.insert(name, explanation(of));
-            }
-        }
         Item::Mod(of) => {
             for item in of.content.iter().flat_map(|(_, items)| items) {
                 read(item, named, own, messages, explained);
@@ -110,7 +104,8 @@ fn read(
     }
 }
 
-/// Adds the kinds and hints of `#[explain(...)]`, which names constants and functions of its own file; those of the type's own are of the variants that have none.
+/// Adds the kinds and hints of `#[explain(...)]`, which names constants and functions of its own file. The type's own are those of the
+/// variants that have none.
 fn derived(
     of: &str,
     of_all: &[Attribute],
@@ -140,19 +135,13 @@ fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) 
     for list in lists.filter_map(|one| one.meta.require_list().ok()) {
         let tokens: Vec<_> = list.tokens.clone().into_iter().collect();
         let is = |place: usize, letter| matches!(tokens.get(place), Some(TokenTree::Punct(found)) if found.as_char() == letter);
-        let mut part = String::new();
+        let (mut part, mut computed) = (String::new(), TokenStream::new());
         for (place, token) in tokens.iter().enumerate() {
             let begins = place == 0 || is(place - 1, ',');
             match token {
                 TokenTree::Ident(name) if begins && is(place + 1, '=') => part = name.to_string(),
                 TokenTree::Ident(name) if place == 0 => kinds.push(name.to_string()),
-                TokenTree::Ident(kind) if part == "kind_with" && place > 2 && is(place - 1, ':') => {
-                    kinds.extend(of_io(kind.to_string()));
-                }
-                TokenTree::Group(group) if part == "kind_with" => {
-                    let expression = syn::parse2::<Expr>(quote_match(&group.stream()));
-                    kinds.extend(expression.iter().flat_map(self::kinds));
-                }
+                _ if part == "kind_with" => computed.extend([token.clone()]),
                 _ if part == "hint" || part == "hint_with" => {
                     let mut chosen = Chosen { named, texts: Vec::new() };
                     chosen.tokens(token.clone().into());
@@ -168,17 +157,32 @@ fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) 
                 _ => {}
             }
         }
+        kinds.extend(kinds_of(computed));
     }
     kinds.retain(|kind| kind != "transparent");
     (kinds, hints)
 }
 
-/// The arms of a `match`, as an expression.
-fn quote_match(arms: &TokenStream) -> TokenStream {
-    let group = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, arms.clone());
-    let mut tokens: TokenStream = "match x".parse().unwrap_or_default();
-    tokens.extend([TokenTree::Group(group)]);
-    tokens
+/// Each `Kind::X` of an expression, as `X`; for `Kind::of_io` those that it chooses from.
+fn kinds_of(expression: TokenStream) -> Vec<String> {
+    let (mut found, mut is_kind) = (Vec::new(), false);
+    for token in expression {
+        match token {
+            TokenTree::Group(group) => found.extend(kinds_of(group.stream())),
+            TokenTree::Ident(name) if is_kind && name == "of_io" => {
+                found.extend(["DiskFull".into(), "Io".into()])
+            }
+            TokenTree::Ident(name) if is_kind => found.push(name.to_string()),
+            TokenTree::Ident(name) if name == "Kind" => {
+                is_kind = true;
+                continue;
+            }
+            TokenTree::Punct(colon) if colon.as_char() == ':' => continue,
+            _ => {}
+        }
+        is_kind = false;
+    }
+    found
 }
 
 /// The message of `#[error("...")]`; none of one that is transparent. Where it is chosen when it is raised, those that
@@ -259,48 +263,15 @@ pub fn first_literal(tokens: &TokenStream) -> Option<String> {
     syn::parse2::<LitStr>(first.into()).ok().map(|literal| literal.value())
 }
 
-/// The type whose `Explain` this is.
-fn explains(of: &ItemImpl) -> Option<String> {
-    let (_, path, _) = of.trait_.as_ref()?;
-    let Type::Path(name) = of.self_ty.as_ref() else { return None };
-    (last(path)? == "Explain").then(|| last(&name.path)).flatten()
-}
-
 fn last(path: &Path) -> Option<String> {
     path.segments.last().map(|segment| segment.ident.to_string())
 }
 
-fn explanation(of: &ItemImpl) -> Explained {
-    let mut explained = Explained::default();
-    for item in &of.items {
-        let ImplItem::Fn(function) = item else { continue };
-        match function.sig.ident.to_string().as_str() {
-            "kind" => explained.kinds = said(&function.block, kinds),
-            "hint" => explained.hints = said(&function.block, texts),
-            _ => {}
-        }
-    }
-    explained
-}
-
-/// What a function's `match self` says of each variant; without one, what it says of all.
+/// What a function's `match` says of each variant.
 fn said(block: &Block, what: fn(&Expr) -> Vec<String>) -> Said {
     let mut arms = Arms::default();
     arms.visit_block(block);
     let mut said = Said::new();
-    if arms.0.is_empty() {
-        said.insert(
-            "_".into(),
-            block
-                .stmts
-                .iter()
-                .flat_map(|statement| match statement {
-                    syn::Stmt::Expr(expression, _) => what(expression),
-                    _ => Vec::new(),
-                })
-                .collect(),
-        );
-    }
     for arm in arms.0 {
         for variant in variants(&arm.pat) {
             said.entry(variant).or_default().extend(what(&arm.body));
@@ -330,29 +301,6 @@ fn variants(pattern: &Pat) -> Vec<String> {
         Pat::TupleStruct(named) => last(&named.path).into_iter().collect(),
         _ => vec!["_".into()],
     }
-}
-
-/// Each `Kind::X` of an expression, as `X`.
-fn kinds(expression: &Expr) -> Vec<String> {
-    struct Kinds(Vec<String>);
-    impl<'ast> Visit<'ast> for Kinds {
-        fn visit_path(&mut self, path: &'ast Path) {
-            let names: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-            if let [.., of, kind] = names.as_slice()
-                && of == "Kind"
-            {
-                self.0.push(kind.clone());
-            }
-        }
-    }
-    let mut found = Kinds(Vec::new());
-    found.visit_expr(expression);
-    found.0.into_iter().flat_map(of_io).collect()
-}
-
-/// The kinds that `Kind::of_io` chooses from, or the one that it is.
-fn of_io(kind: String) -> Vec<String> {
-    if kind == "of_io" { vec!["DiskFull".into(), "Io".into()] } else { vec![kind] }
 }
 
 /// Each text of an expression, those in macros such as `format!` too.

@@ -170,7 +170,7 @@ fn kinds_of(expression: TokenStream) -> Vec<String> {
         match token {
             TokenTree::Group(group) => found.extend(kinds_of(group.stream())),
             TokenTree::Ident(name) if is_kind && name == "of_io" => {
-                found.extend(["DiskFull".into(), "Io".into()])
+                found.extend(["DiskFull".into(), "Io".into()]);
             }
             TokenTree::Ident(name) if is_kind => found.push(name.to_string()),
             TokenTree::Ident(name) if name == "Kind" => {

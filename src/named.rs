@@ -35,7 +35,7 @@ pub struct CachedGenerator {
     named: Cell<&'static Named>,
     /// As of which change of the table.
     as_of: Cell<AsOf>,
-    /// The seat of the layout, as far as that is known.
+    /// The source of the layout's ids, as far as that is known.
     slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,

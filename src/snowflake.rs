@@ -127,7 +127,7 @@ fn rules_of(of: Option<&CachedGenerator>) -> Rules {
     of.map_or(rules, |cached| cached.named().rules(rules))
 }
 
-/// The seat of a layout; None where that has to be found.
+/// The source of a layout's ids: a slot, or the server's own generator; None where that has to be found first.
 fn slot_ref_of(of: Option<&CachedGenerator>) -> Option<SlotRef> {
     of.map_or(Some(SlotRef::Own), CachedGenerator::slot_ref)
 }

@@ -4448,7 +4448,7 @@ BEGIN
             HINT = 'Detach it first: snowflake_ids.series_detach.';
     END IF;
 
-    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- Above what is there. Of numbers that start over, or are texts, the period in which they were given cannot be told. Table by
     -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
@@ -7356,23 +7356,38 @@ $$;
 /* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
-DO $$
-BEGIN
-    EXECUTE (SELECT 'GRANT EXECUTE ON FUNCTION ' || string_agg('snowflake_ids.' || f, ', ') || ' TO PUBLIC' FROM regexp_split_to_table(
-        'attach audit bind_sequence detach has_segment_privilege has_series_privilege layout_check report segment_alter segment_discard
-        segment_drop segment_grant segment_raise segment_revoke segment_set series_alter series_attach series_detach series_distribute
-        series_drop series_grant series_revoke series_set(text,bigint,bigint,boolean) series_set(text,text,bigint,boolean)
-        series_set(text,uuid,bigint,boolean) status status_history status_page unbind_sequence', '[[:space:]]+') AS f);
-    EXECUTE (SELECT 'GRANT EXECUTE ON FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') || ' TO PUBLIC' FROM regexp_split_to_table(
-        'as_owner attention audit_check audit_connect audit_tag audit_time base_type check_manages_tags dense_counts failed_calls
-        generator_check generator_unknown is_preloaded launcher_runs layout_parts layout_seconds_left layout_status library_version
-        lock_to_read page_of presets progress_end progress_enter progress_places qualified_name random_number read_as_owner registry_health
-        segment_check_tag segment_counts segment_places segment_slots segment_totals sequence_currval sequence_lastval sequence_nextval
-        sequence_noted sequence_setval(regclass,bigint) sequence_setval(regclass,bigint,boolean) sequence_stands_at_end series_check
-        series_check_scope series_make_shards series_make_trigger series_raise(text,bigint,bigint) series_raise(text,text,bigint)
-        series_raise(text,uuid,bigint) series_to_attach series_trigger_of system_identifier tags_by_standing timeline', '[[:space:]]+') AS f);
-END
-$$;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
+    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
+    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
+    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
+    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
+    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
+    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
+    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
+    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
+    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
+    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
+    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
+    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
+    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
+    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
+    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
+    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
+    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
+    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
+    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
+    snowflake_ids_internal.timeline
+TO PUBLIC;
 
 /* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
    caller's rights, or with those of a table's owner that the caller could become. */

@@ -149,7 +149,7 @@ pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// Returns whether the bytes of a text can be read where it is.
+/// Returns whether the bytes of a text can be read in place, without detoasting it.
 ///
 /// # Safety
 /// It is a text.

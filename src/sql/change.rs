@@ -1,4 +1,4 @@
-//! From one layout to another: what it comes to, and doing it. What is decided is the core's (`layout::change`).
+//! The functions that check and make a change of the layout. The core decides if it may be made (`layout::change`).
 
 use pgrx::prelude::*;
 
@@ -74,7 +74,7 @@ mod snowflake_ids_internal {
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
-        // First, so that a server that is started with the setting finds it.
+        // Before the setting, so that a server that is started with the setting finds this in its state.
         issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
         settings::set_layout_at_next_start(&new);
         ErrorReport::new(
@@ -116,7 +116,7 @@ use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Field, Layout};
 use std::time::Duration;
 
-/// Fails where ids of a layout could not name this server.
+/// Fails if the new layout has no room for this server's datacenter id or its fixed worker id.
 fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     let (datacenter, worker) = match shared.identity {
         Identity::Fixed { datacenter, worker } => (datacenter, Some(worker)),

@@ -22,7 +22,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::{Clock, Field, Layout, Position};
     use std::sync::atomic::Ordering::Relaxed;
 
-    /// Fails where no generator can be of these terms.
+    /// Fails if no generator can have these properties.
     #[pg_extern(volatile, parallel_safe)]
     fn generator_check(
         name: Option<Text<'_>>,

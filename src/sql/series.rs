@@ -267,7 +267,7 @@ mod snowflake_ids_internal {
         MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Scope, Series, SeriesError, SeriesRow,
     };
 
-    /// Fails where no series can be of these terms.
+    /// Fails if no series can have these properties.
     #[allow(clippy::too_many_arguments, reason = "what a series has")]
     #[pg_extern(volatile, parallel_safe)]
     fn series_check(

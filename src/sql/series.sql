@@ -573,7 +573,7 @@ BEGIN
             HINT = 'Detach it first: snowflake_ids.series_detach.';
     END IF;
 
-    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- Above what is there. Of numbers that start over, or are texts, the period in which they were given cannot be told. Table by
     -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN

@@ -87,7 +87,7 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
     }))
 }
 
-/// Notes in a table which worker id this server chose first, if it has: for standbys that are promoted and know nothing else of it.
+/// Records in a table which worker id this server chose first, if it has: a promoted standby learns it only from there.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };

@@ -137,7 +137,7 @@ pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     })
 }
 
-/// Notes which one this server had, for standbys that are promoted and know nothing else of it.
+/// Records the worker id that this server chose first: a standby that is promoted learns it only from this row.
 pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     let Chosen { datacenter, first, home, system_identifier } = chosen;
     RECORD_CHOSEN.run(&[

@@ -122,7 +122,7 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
     count.ok_or(NamedError::Cache { cache })
 }
 
-/// Reason why there is no named generator, or can be none of these terms.
+/// Reason why a named generator does not exist, or cannot have these properties.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]

@@ -227,7 +227,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns what is noted of it.
+    /// Returns what the registry's status notes about this error.
     pub fn complaint(&self) -> Complaint {
         let (why, briefly) = (self.to_string(), self.briefly());
         Complaint { briefly: Some(briefly).filter(|briefly| *briefly != why), why, hint: self.hint() }

@@ -3,7 +3,7 @@
 //! The registry serves a request in one transaction of its own and responds when that is durable. A response that is lost costs
 //! little: reserved ids become a gap, and the token of a lease is known to the server beforehand.
 //!
-//! Neither is trusted: see [`accept`](crate::registry::accept).
+//! Neither side trusts the other: see [`accept`](crate::registry::accept).
 
 mod bounded;
 
@@ -27,7 +27,7 @@ pub const VERSION: u32 = 1;
 /// A registry: its tables, and their timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistryName {
-    /// Tells it from others, and from the restored dump of it: cluster, database and extension.
+    /// Made of the cluster, the database and the extension, so a restored dump of this registry has another one.
     pub identity: String,
     /// Its timeline, which grows with each promotion.
     pub timeline: u32,
@@ -69,7 +69,7 @@ pub struct Request {
     pub version: u32,
     /// The registry that is meant; None where any will do.
     pub registry: Option<RegistryName>,
-    /// Time that locked rows are waited for: less than the response is.
+    /// The time that the registry waits for locked rows: less than the node waits for the response.
     pub timeout: Duration,
     /// The request itself.
     pub ask: RequestBody,
@@ -85,13 +85,13 @@ pub enum RequestBody {
         /// Only those after this one.
         after: Option<String>,
     },
-    /// Have these tags, and let none of them be behind.
+    /// Take these tags over: create those that you lack, and raise those that are behind.
     HandOver {
         /// Their rows.
         #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
-        /// Tags that were received from this registry. Where its own row is behind one, or gone, it was set back: no tag is
-        /// taken over.
+        /// The tags of which the node has received ids from this registry. If the registry's row of one is lower, or gone,
+        /// the registry was set back, as by a restore: then it takes no tag over.
         #[serde(default, deserialize_with = "bounded::rows")]
         received: Vec<ReceivedTag>,
         /// The share of the registry, where there are several.
@@ -184,10 +184,10 @@ pub struct LeaseRequest {
     pub max_clock_skew: Duration,
     /// A lease that has not ended, of another registry that was in this one's place.
     pub former: Option<Former>,
-    /// Worker ids that the registry's own server has without a row here, by that server.
+    /// Worker ids that the registry's own server uses without a row in the table; the registry fills this in.
     #[serde(skip)]
     pub taken: Vec<u32>,
-    /// The longest time that leases of a former registry last, as this registry's own do.
+    /// The longest time that leases of a former registry may last: that of this registry's own, which fills this in.
     #[serde(skip)]
     pub longest: Duration,
 }

@@ -40,7 +40,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Returns whether a tag can live with these terms.
+    /// Checks that each value is within its bounds, and that some id lies between `start` and `max_value`.
     pub fn check(&self) -> Result<(), DefinitionError> {
         let Self { max_id, start, step, max_step, increment, remainder, max_value } = *self;
         if !(1..=MAX_STEP).contains(&max_step) {
@@ -134,7 +134,7 @@ impl Range {
         self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
     }
 
-    /// Returns whether each of its ids is one: whether the last one fits into a bigint.
+    /// Returns whether all of its ids fit into a bigint, as they do if the last one does.
     pub(crate) fn is_representable(&self) -> bool {
         let steps = i64::from(self.count.saturating_sub(1));
         self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()

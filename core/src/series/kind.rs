@@ -29,7 +29,7 @@ pub struct SeriesRow<'a> {
     pub max_step: Option<i32>,
     /// Number of sections the keys are in, where the kind has some.
     pub sections: Option<i32>,
-    /// Among which servers a key's numbers follow on each other; `global` where it is missing.
+    /// The servers that share a key's numbers: all (`global`, also where it is missing), or each has its own (`node`).
     pub scope: Option<&'a str>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A wall clock that an operator, a virtual machine or a broken time server sets years ahead would take ids
 //! with it, and they could never come back. So a sudden step forward beyond a limit is not followed: ids go on
-//! with the time that has really passed since the *anchor*, the furthest reading that was believed. A step back never
+//! with the time that has really passed since the *clock reference*, the furthest reading that was believed. A step back never
 //! moves it: else the clock's coming back would look like a step forward.
 
 use crate::clock::UnixMicros;
@@ -24,12 +24,12 @@ pub struct Reading {
 /// A judgement of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It agrees with the clock reference, is ahead of it by no more than the limit, or can't be compared: the next anchor.
+    /// It agrees with the clock reference, is ahead of it by no more than the limit, or cannot be compared: the next clock reference.
     Believed {
         /// The step forward since the clock reference.
         step: Duration,
     },
-    /// It is behind the clock reference, which stays: it is used, as ids that follow it can't be too far ahead.
+    /// It is behind the clock reference, which stays: it is used, as ids that follow it cannot be too far ahead.
     Behind,
     /// It is too far ahead of the clock reference to be followed.
     Ahead {

@@ -117,7 +117,7 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)
     }
 
-    /// Has another rollback value issue at a seat, because the clock was stepped back behind the present one's ids; whether there
+    /// Has `slot_ref` use another rollback value, because the clock was stepped back behind the present one's ids; whether there
     /// was one whose mark the clock has passed. `generation` is the generator's as it was before the clock was found behind:
     /// where it has changed, another process was faster.
     pub fn switch_rollback_at(&self, slot_ref: SlotRef, generation: u64) -> Result<bool, IssuerError> {

@@ -37,7 +37,7 @@ pub struct LeaseServer {
 }
 
 impl LeaseServer {
-    /// Returns what this database is to worker ids, or should be; None where that cannot be found out now.
+    /// Returns the part that this database has in leasing worker ids, or should have; None where that is not known now.
     pub fn look(&mut self) -> Option<DatabaseUse> {
         let why = match self.record_chosen().map(|()| self.find()) {
             Ok(Ok(RegistryLocation::Nowhere)) => return Some(DatabaseUse::None),
@@ -53,7 +53,7 @@ impl LeaseServer {
         None
     }
 
-    /// Has the state know the worker ids that the tables here name: this server is none of those that have them.
+    /// Tells the state which worker ids servers have chosen, by the table of this database: it avoids those of others.
     fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
             Some(source) => Ok(source.as_owner(worker_rows::chosen)?),

@@ -50,7 +50,7 @@ pub struct Waited {
     pub taken: TakenPositions,
     /// The era that was before they were taken.
     pub generation: u64,
-    /// The seat that they are from.
+    /// Their source: a slot, or the server's own generator.
     pub slot_ref: SlotRef,
 }
 

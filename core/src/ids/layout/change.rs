@@ -49,8 +49,8 @@ pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutC
     LayoutChange { above_from, ready: above_from == Some(now), old_until, years, last: new.last_instant() }
 }
 
-/// The first position of the new layout whose ids, and those of all after it, are above all of the old layout's below a
-/// mark. None: the new layout has none.
+/// The first position of the new layout that is safe after the old one: its ids, and those of all later positions, are
+/// above the ids of every node at positions of the old layout below `high_water_mark`. None: there is no such position.
 pub fn first_above(old: &Layout, new: &Layout, high_water_mark: Position) -> Option<Position> {
     let tick = Tick(id_below(old, high_water_mark).map_or(0, |id| (id >> new.tick_shift()) + 1));
     (tick.0 <= new.max(Field::Ticks)).then(|| new.first_of(tick))

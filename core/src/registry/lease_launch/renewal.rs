@@ -21,7 +21,7 @@ pub struct Renewal {
     asked: Option<(Duration, Duration)>,
     /// Time at which the registry was asked last because the clock has jumped.
     compared: Option<Duration>,
-    /// Time at which the log was told last that it did not come.
+    /// The time at which the log was last told that no renewal has come.
     told: Option<Duration>,
 }
 

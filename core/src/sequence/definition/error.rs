@@ -40,7 +40,7 @@ pub enum DefinitionError {
     #[explain(detail = "The ids of a tag lie between start and max_value.")]
     #[explain(hint = "Raise max_value or lower start.")]
     MaxValue { max_value: i64, start: i64 },
-    /// Between start and end no number has the remainder.
+    /// No number from `start` to `max_value` leaves `remainder` when divided by `increment`.
     #[error("no id lies between start {start} and max_value {max_value}")]
     #[explain(detail = "None of these numbers leaves {remainder} when divided by {increment}.")]
     #[explain(hint = "Raise max_value, lower start, or choose another remainder.")]

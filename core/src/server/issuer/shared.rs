@@ -29,7 +29,7 @@ pub struct IssuerCounts {
     pub clock_ahead: AtomicU64,
     /// The lag of the clock of a registry on another server behind this server's at its last answer, in microseconds.
     pub registry_behind: AtomicI64,
-    /// Number of times that another node was taken because the clock was stepped back.
+    /// Number of times that another rollback value or worker id was taken because the clock was stepped back.
     pub switches: AtomicU64,
     /// Number of calls for ids that failed: for want of a worker id or of a number of their tag, or by the clock.
     pub failed_calls: AtomicU64,
@@ -39,7 +39,7 @@ pub struct IssuerCounts {
     pub expiry: AtomicI64,
     /// The oid of the database by way of which worker ids are leased; 0 without one.
     pub registry: AtomicU64,
-    /// True if there is known to be none.
+    /// True if there is known to be no registry.
     pub alone: AtomicBool,
     /// The oid of the database that is to be the registry; else 0.
     pub moving_to: AtomicU64,
@@ -76,7 +76,7 @@ pub struct IssuerMemory {
     pub layout: Layout,
     /// The node that is to issue.
     pub identity: Identity,
-    /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
+    /// The clock reference: what the wall clock showed when the machine was started, by the furthest reading that was
     /// believed, which is that of the server's start at first. Far from what every call reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint that the server started from.
@@ -91,7 +91,7 @@ pub struct IssuerMemory {
 }
 
 impl IssuerMemory {
-    /// As a server starts, whose clocks show this, from this checkpoint.
+    /// The state of a server that starts from this checkpoint while its clocks show `wall` and `since_boot`.
     pub fn new(
         layout: Layout,
         identity: Identity,
@@ -143,18 +143,18 @@ impl IssuerMemory {
         self.vain.store(since_boot.max(1), Relaxed);
     }
 
-    /// Returns whether one was a few seconds ago, and there is no use in asking again yet.
+    /// Returns whether that was at most a few seconds ago, so that it is of no use to ask again yet.
     pub fn is_vain(&self, since_boot: u64) -> bool {
         let at = self.vain.load(Relaxed);
         at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
     }
 
-    /// The anchor as a reading of clocks that were started when these were.
+    /// The reading that the clocks would show now by the clock reference.
     pub(super) fn clock_reference(&self, now: &Reading) -> Reading {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }
 
-    /// A layout at its seat, which was found for this very layout.
+    /// A layout, with the generator that serves it: `slot_ref` must have been found for this very layout.
     #[inline]
     pub fn assigned_at<'a>(&'a self, slot_ref: SlotRef, layout: &'a Layout) -> LayoutGenerator<'a> {
         match slot_ref {

@@ -92,7 +92,7 @@ pub enum SlotRef {
     Own,
     /// A slot, as long as this is its generation.
     Slot {
-        /// Its name.
+        /// Its index among the slots.
         index: usize,
         /// Its generation.
         slot_generation: u64,
@@ -109,7 +109,7 @@ pub trait PositionSource {
     fn is_held(&self) -> bool;
 }
 
-/// A layout at its seat.
+/// A layout, with the generator that serves it.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutGenerator<'a> {
     layout: &'a Layout,

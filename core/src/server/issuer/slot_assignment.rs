@@ -62,7 +62,7 @@ impl<H: Host> Issuer<'_, H> {
         SlotRef::Slot { index, slot_generation }
     }
 
-    /// Returns what issues at a seat; None where that is another layout's by now. Under the state lock.
+    /// Returns what issues at a `SlotRef`; None where its slot is another layout's by now. Under the state lock.
     pub(super) fn counter_at(&self, issuing: &Issuing, slot_ref: SlotRef) -> Option<Counter<'_>> {
         match slot_ref {
             SlotRef::Own => Some(self.own_counter()),

@@ -149,7 +149,7 @@ test-core: ## the algorithms, without PostgreSQL
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
-	  cargo test -p snowflake_ids_core --features guards --test loom_generator --test loom_segment --test loom_series --target-dir $(TARGET)/loom
+	  cargo test -p snowflake_ids_core --features guards --test loom_generator --test loom_safe_position --test loom_segment --test loom_series --target-dir $(TARGET)/loom
 
 fuzz: ## what others can write to us, garbled: cargo-fuzz, FUZZ_SECONDS (30) a target; skipped without a nightly Rust
 	@echo '== core: fuzzing'

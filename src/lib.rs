@@ -10,6 +10,7 @@ mod named;
 mod pg;
 mod progress;
 mod registry;
+mod safe_position;
 mod segment;
 mod sequence;
 mod series;
@@ -40,6 +41,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::redirect::redirect_calls(sequence::cache::targets_at_once);
     pg::inline::keep_out(sequence::cache::is_redirecting);
+    safe_position::watch();
     sequence::changes::watch_appliers();
     pg::access::watch(pg::access::AccessWatch {
         database_created: worker::forget_database,

@@ -29,6 +29,7 @@ pub mod rows;
 pub mod sequence;
 pub mod server;
 pub mod shmem;
+pub mod snapshot;
 pub mod statement;
 pub mod tag;
 pub mod text;

@@ -9,6 +9,7 @@ use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
 use crate::registry::join;
+use crate::safe_position;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use pgrx::check_for_interrupts;
@@ -35,7 +36,7 @@ static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 /// nothing of the server's, so no error comes out of it.
 #[inline]
 pub fn next_at_once() -> Option<i64> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
+    let shared = announced()?;
     Some(SESSION.hand_out(&shared.layout, at_once(shared)?))
 }
 
@@ -43,7 +44,7 @@ pub fn next_at_once() -> Option<i64> {
 /// the server's, so no error comes out of it.
 #[inline]
 pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery() && cached.is_current())?;
+    let shared = announced().filter(|_| cached.is_current())?;
     let issued = match only_of(cached.named()).ok()? {
         Some(only) => at_once_of(shared, cached, Some(&only)),
         None => at_once_of(shared, cached, None),
@@ -61,7 +62,7 @@ pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
 /// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
 #[inline]
 pub fn uuid_at_once() -> Option<Uuid> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
+    let shared = announced()?;
     made(&shared.layout, at_once(shared)?).ok()
 }
 
@@ -69,7 +70,7 @@ pub fn uuid_at_once() -> Option<Uuid> {
 /// server's comes out of it. The shard of its ids says nothing of UUIDs: they take positions as they come.
 #[inline]
 pub fn uuid_of_at_once(cached: &CachedGenerator) -> Option<Uuid> {
-    let shared = generator::shared().filter(|_| server::out_of_recovery() && cached.is_current())?;
+    let shared = announced().filter(|_| cached.is_current())?;
     made(&cached.named().layout, at_once_of(shared, cached, None)?).ok()
 }
 
@@ -283,11 +284,20 @@ pub fn forget_last() {
     SESSION.forget_last();
 }
 
-/// The server's generator, if this session may use it now.
+/// The server's generator, if nothing stands in the way of an id; the transaction is announced to readers.
 #[inline]
-fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
+fn announced() -> Option<&'static Shared> {
+    generator::shared()
+        .filter(|_| server::out_of_recovery())
+        .inspect(|shared| safe_position::announce(shared))
+}
+
+/// The server's generator, if this session may use it now; the transaction is announced to readers.
+#[inline]
+pub fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     match generator::shared() {
         Some(shared) if !server::in_recovery() => {
+            safe_position::announce(shared);
             join::leave_alone_first(shared)?;
             Ok(shared)
         }
@@ -370,6 +380,11 @@ impl Several {
         let held = session_of(self.of).held(&source, &SystemClock, &rules_of(self.of), want)?;
         self.of.is_none_or(CachedGenerator::is_current).then_some((held, layout))
     }
+}
+
+/// Takes a position of the server's own layout that nothing is to have.
+pub fn skip_one(shared: &'static Shared) -> Result<(), SessionError> {
+    take_several(shared, None, None, NonZeroU32::MIN).map(|_| ())
 }
 
 /// Takes up to so many positions past the block. Gives their layout, too.

@@ -20,6 +20,7 @@ mod metrics;
 mod progress;
 mod registry;
 mod report;
+mod safe_position;
 mod segment;
 mod sequence;
 mod series;

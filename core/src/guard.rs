@@ -87,6 +87,20 @@ pub enum Guard {
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.
     ResetAtClock,
 
+    // A safe place to read from.
+    /// A transaction announces itself before it takes a position.
+    AnnouncedFirst,
+    /// A reader makes held positions stale before it moves the frontier.
+    FrontierStales,
+    /// Terms begin above the frontier.
+    TermAboveFrontier,
+    /// Positions that readers were told of stay below those of all nodes after the next start.
+    ReadsRaise,
+    /// A transaction that is dropped from the record is known to be missing.
+    DroppedKnown,
+    /// A snapshot has one answer.
+    OneAnswer,
+
     // The saved-range file.
     /// Each reservation gives the row a version that it never had.
     NewVersion,

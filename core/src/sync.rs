@@ -2,9 +2,9 @@
 //! model checker runs the very code that ships.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Lets others run, who hold what this waits for: for a moment only, unless they were put aside.
 pub(crate) fn pause(attempt: u32) {

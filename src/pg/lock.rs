@@ -23,7 +23,7 @@ unsafe extern "C-unwind" {
 
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
-const LOCKS: i32 = 5;
+const LOCKS: i32 = 6;
 
 /// The purposes of the locks, in the order in which they lie.
 #[derive(Clone, Copy)]
@@ -38,6 +38,8 @@ pub enum For {
     Sweep,
     /// The ids that transactions gave out and that may be rolled back.
     HighWaterMarks,
+    /// The transactions that ended last.
+    EndedTransactions,
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.

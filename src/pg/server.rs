@@ -74,6 +74,18 @@ pub fn process_number() -> usize {
     usize::try_from(number).unwrap_or(0)
 }
 
+/// The number of the process whose transaction this one works for: in a parallel query the leader's, else its own.
+pub fn leader_number() -> usize {
+    // SAFETY: MyProc points to this process's own entry, whose leader outlives it; all entries lie in one array.
+    let leader = unsafe {
+        (*pg_sys::MyProc)
+            .lockGroupLeader
+            .as_ref()
+            .map(|leader| std::ptr::from_ref(leader).offset_from((*pg_sys::ProcGlobal).allProcs))
+    };
+    leader.and_then(|number| usize::try_from(number).ok()).unwrap_or_else(process_number)
+}
+
 /// Returns the number of processes that can run SQL at once.
 pub fn max_processes() -> usize {
     // SAFETY: a plain variable of the server, fixed before shared memory is sized.

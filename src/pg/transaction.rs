@@ -88,6 +88,18 @@ pub fn number() -> u32 {
     }
 }
 
+/// The transaction's id with its epoch; None if it has changed nothing. Also while it ends.
+pub fn xid() -> Option<u64> {
+    // SAFETY: looks at variables of this process.
+    Some(unsafe { pg_sys::GetTopFullTransactionIdIfAny() }.value).filter(|xid| *xid != 0)
+}
+
+/// Returns whether this process works for the transaction of another one, in a parallel query.
+pub fn is_of_leader() -> bool {
+    // SAFETY: a plain variable of this process.
+    unsafe { pg_sys::ParallelWorkerNumber >= 0 }
+}
+
 /// Returns whether a parallel query is running, in which no SQL can.
 pub fn is_parallel() -> bool {
     // SAFETY: looks at variables of this process.

@@ -7,6 +7,9 @@ use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
+use snowflake_ids_core::generator::safe_position::{
+    EndedTransaction, EndedTransactions, OpenTransaction, RECORDED,
+};
 use snowflake_ids_core::server::issuer::{self, GeneratorSlot, Issuing, Occupancy};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
@@ -19,6 +22,10 @@ pub struct Shared {
     tallies: &'static [Tally],
     /// Number of times that a transaction has changed named generators, in whatever database.
     named: AtomicU64,
+    /// The announcements of all processes' transactions.
+    open: &'static [OpenTransaction],
+    /// The transactions that ended last.
+    pub ended: RwLock<LwLock, EndedTransactions>,
     /// The state lock, and what it guards.
     pub state_lock: RwLock<LwLock, Issuing>,
 }
@@ -46,6 +53,8 @@ fn rest() -> usize {
     Rest::for_array::<GeneratorSlot>(slots)
         + Rest::for_array::<Occupancy>(slots)
         + Rest::for_array::<Tally>(server::max_processes())
+        + Rest::for_array::<OpenTransaction>(server::max_processes())
+        + Rest::for_array::<EndedTransaction>(RECORDED)
 }
 
 fn make(rest: &mut Rest) -> Option<Shared> {
@@ -57,6 +66,11 @@ fn make(rest: &mut Rest) -> Option<Shared> {
         issuing: issuing.with_slots(rest.array(config.max_generators, GeneratorSlot::default)),
         tallies: rest.array(server::max_processes(), Tally::default),
         named: AtomicU64::new(0),
+        open: rest.array(server::max_processes(), OpenTransaction::default),
+        ended: RwLock::from_raw(
+            LwLock::requested(For::EndedTransactions),
+            EndedTransactions::new(rest.array(RECORDED, EndedTransaction::default)),
+        ),
         state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::new(occupancies)),
     })
 }
@@ -80,6 +94,16 @@ impl Shared {
         if let Some(Tally(tally)) = self.tallies.get(server::process_number()) {
             tally.store(tally.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
         }
+    }
+
+    /// The announcement of the transaction that this process works for.
+    pub fn own_transaction(&self) -> Option<&OpenTransaction> {
+        self.open.get(server::leader_number())
+    }
+
+    /// The announcements of all processes.
+    pub fn open_transactions(&self) -> &'static [OpenTransaction] {
+        self.open
     }
 
     /// Returns the number of times that a transaction has changed named generators, in whatever database.

@@ -38,6 +38,13 @@ impl Block {
         }
     }
 
+    /// A block that holds nothing.
+    #[cfg(loom)]
+    pub fn empty() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { next: zero(), until: zero(), end: zero(), generation: zero(), node_bits: zero() }
+    }
+
     /// The next position; None when the block is used up, due for a look at the clock, or stale.
     #[inline]
     pub fn pop(&self, generation: u64) -> Option<Position> {

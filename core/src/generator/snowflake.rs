@@ -19,6 +19,7 @@
 use crate::clock::{Clock, UnixMicros};
 use crate::generator::drift::{Cause, Drift, GeneratorError};
 use crate::generator::rules::{Rules, SequenceStart};
+use crate::generator::safe_position::NextPosition;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{NodeBits, Position, PositionRange, Tick};
@@ -464,7 +465,13 @@ impl Generator {
     /// before is not to be handed out without a look at the clock.
     #[inline]
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
+        // Acquire: what is taken after this is at or above the frontier that the generation was changed for.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Makes all positions stale that sessions hold.
+    pub fn make_stale(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The position after the last one issued in this term, whether it is over or not.
@@ -473,6 +480,15 @@ impl Generator {
             CLOSED => self.closed_at.load(Ordering::Acquire),
             next => next,
         })
+    }
+
+    /// The next position, and the bits of the node that will issue it, if a term has begun.
+    pub fn next_of_term(&self) -> NextPosition {
+        let term = self.term.load(Ordering::Acquire);
+        let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
+        let position = self.next();
+        let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
+        NextPosition { position, node_bits: same.then_some(node_bits) }
     }
 
     /// The position above all that was issued, in whatever term. Not while one begins or ends.

@@ -30,7 +30,7 @@ use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
-use issuing::{Counter, Step, end, first};
+use issuing::{Counter, Step, begin_above_reads, end};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -155,6 +155,20 @@ impl<H: Host> Issuer<'_, H> {
         Ok(taken)
     }
 
+    /// Has all nodes begin above whatever readers of a [safe position](crate::generator::safe_position) are told from now on,
+    /// also after the next start. So another node is no way out while the clock is behind. Before the first reader.
+    pub fn admit_readers(&self) -> Result<(), IssuerError> {
+        let mut issuing = self.host.lock();
+        if issuing.has_readers {
+            return Ok(());
+        }
+        let mut state = self.open(&mut issuing)?;
+        begin_above_reads(&mut state, &self.shared.layout, self.shared.generator.limit());
+        self.write(&state)?;
+        issuing.has_readers = true;
+        Ok(())
+    }
+
     /// Changes the state, durably. A term of a node that is not to issue any more is ended.
     pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
         self.change_of(|_, state, here| change(state, here))
@@ -234,7 +248,7 @@ impl<H: Host> Issuer<'_, H> {
         let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
         let begun = issuing.node_at(slot) == Some(node);
         let end = layout.end_position();
-        let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
+        let next = if begun { generator.next() } else { self.first(state, &counter, node, at).min(end) };
         let ahead = settings.reserve + LEAD;
         let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
         if !begun && next >= settings.rules.drift_end(&layout, at) {
@@ -245,6 +259,9 @@ impl<H: Host> Issuer<'_, H> {
             return Ok(Some(step));
         }
         let limit = state.reserve(&layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
+        if issuing.has_readers && slot.is_none() {
+            begin_above_reads(state, &layout, limit);
+        }
         let first = next.max(layout.position_at(at));
         if limit <= first && first < end {
             return Err(IssuerError::expired(state));

@@ -116,6 +116,12 @@ impl Layout {
         self.instant(self.tick_of(position))
     }
 
+    /// The first position of the first tick that begins at or after a position.
+    pub fn first_from(&self, position: Position) -> Position {
+        let tick = self.tick_of(position);
+        if position > self.first_of(tick) { self.first_of(Tick(tick.0 + 1)) } else { position }
+    }
+
     /// The first position of a tick.
     #[inline]
     pub const fn first_of(&self, tick: Tick) -> Position {

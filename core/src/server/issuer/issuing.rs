@@ -63,12 +63,10 @@ impl Step<'_> {
     }
 }
 
-/// The position that a term begins with: where the last one of this node may have come to.
-pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
-    if holds(Guard::StartAtHighWaterMark) {
-        state.high_water_mark_in(layout, node)
-    } else {
-        layout.position_at(at)
+/// Has all nodes begin above the tick of a position that is reserved: readers are told positions up to there.
+pub(super) fn begin_above_reads(state: &mut State, layout: &Layout, limit: Position) {
+    if limit > Position::ZERO && holds(Guard::ReadsRaise) {
+        state.begin_above(layout, layout.first_from(limit));
     }
 }
 
@@ -90,6 +88,22 @@ pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_
 }
 
 impl<H: Host> Issuer<'_, H> {
+    /// The position that a term begins with: where the last one of this node may have come to, and in the server's own layout
+    /// above what readers were told.
+    pub(super) fn first(&self, state: &State, counter: &Counter<'_>, node: Node, at: UnixMicros) -> Position {
+        let Counter { layout, slot, .. } = counter;
+        let first = if holds(Guard::StartAtHighWaterMark) {
+            state.high_water_mark_in(layout, node)
+        } else {
+            layout.position_at(at)
+        };
+        let told = self.shared.frontier.position();
+        if slot.is_some() || first >= told || !holds(Guard::TermAboveFrontier) {
+            return first;
+        }
+        layout.first_from(told)
+    }
+
     pub(super) fn own_counter(&self) -> Counter<'_> {
         Counter { layout: self.shared.layout, generator: &self.shared.generator, slot: None }
     }

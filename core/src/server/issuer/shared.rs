@@ -2,6 +2,7 @@
 
 use super::slot::{GeneratorSlot, LayoutGenerator, PositionSource, SlotRef};
 use crate::clock::UnixMicros;
+use crate::generator::safe_position::Frontier;
 use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
@@ -72,6 +73,8 @@ fn oid(cell: &AtomicU64) -> Option<u32> {
 pub struct IssuerMemory {
     /// Hands out positions of the server's own layout.
     pub generator: Generator,
+    /// The highest next position of that generator that readers were told of.
+    pub frontier: Frontier,
     /// The server's own layout.
     pub layout: Layout,
     /// The node that is to issue.
@@ -103,6 +106,7 @@ impl IssuerMemory {
         let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
         let shared = Self {
             generator: Generator::new(),
+            frontier: Frontier::default(),
             layout,
             identity,
             clock_reference: AtomicI64::new(0),

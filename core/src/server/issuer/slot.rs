@@ -47,6 +47,8 @@ pub struct Issuing {
     pub node: Option<Node>,
     /// True if the state was taken up since the server's start.
     pub opened: bool,
+    /// True if the server was asked for a safe position to read from since its start.
+    pub(super) has_readers: bool,
     /// The uses of the slots; those never used stand at the end.
     pub slots: &'static mut [Occupancy],
     /// An instant above all that was issued at slots whose layouts have gone, since the server's start.

@@ -1,0 +1,284 @@
+//! A safe place to read from: a position below which no transaction that a snapshot does not see has one.
+//!
+//! A position is taken before the row that carries its id can be seen. A reader that goes on "after the last id" therefore
+//! loses the rows of transactions that commit late. The answer is the least of
+//!
+//! 1. the next position of the generator, as no later call takes one below it;
+//! 2. the announcements of open transactions;
+//! 3. the announcements of transactions that ended after the snapshot was taken.
+//!
+//! *Announcing.* A transaction [announces](OpenTransaction::announce) itself before its first position, by the *frontier*: the
+//! highest next position that a reader has published. All of its positions are at or above its announcement:
+//! - One that it takes from the generator lies at or above the next position. The announcement precedes the step that takes it,
+//!   so a reader that sees the step sees the announcement.
+//! - One that the session took earlier may lie below the frontier. So a reader that moves the frontier first makes all held
+//!   positions stale. A transaction that read the new frontier sees this, and takes anew. Of a transaction that read the old
+//!   frontier and the reader, at least one sees the other's step, as both have a fence between their two steps.
+//!
+//! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after other
+//! transactions can see its rows, and before its announcement is cleared. A reader looks at announcements first. So it sees the one or
+//! the other, and counts the recorded ones whose xid its snapshot does not see. Rolled-back transactions have no rows.
+//!
+//! *Forgetting.* The record has room for so many transactions. An old snapshot, or a prepared transaction, may need one that was dropped. Then
+//! there is no answer, which is safe: the reader gets no rows for now.
+//!
+//! Terms of other nodes begin above the frontier, rounded up to a tick: see [`Issuer`](crate::server::issuer::Issuer).
+
+use crate::error::Explain;
+use crate::generator::snowflake::Generator;
+use crate::guard::{Guard, holds};
+use crate::ids::layout::Layout;
+use crate::ids::position::{NodeBits, Position};
+use crate::sync::{AtomicU64, Ordering, fence};
+use std::cmp::Reverse;
+
+/// The highest next position that readers have published; 0 before the first reader.
+#[derive(Debug)]
+pub struct Frontier(AtomicU64);
+
+impl Default for Frontier {
+    fn default() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+/// The next position of a generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextPosition {
+    /// The position.
+    pub position: Position,
+    /// The bits of the node that issues; None while no node does.
+    pub node_bits: Option<NodeBits>,
+}
+
+impl NextPosition {
+    /// Returns the least id that a position at or above `safe` can have.
+    pub fn least_id(&self, layout: &Layout, safe: Position) -> u64 {
+        let safe = safe.min(Position(layout.end_position().0 - 1));
+        match self.node_bits.filter(|_| safe == self.position) {
+            Some(node_bits) => layout.id(safe, node_bits),
+            None => layout.id(layout.first_of(layout.tick_of(safe)), NodeBits(0)),
+        }
+    }
+}
+
+impl Frontier {
+    /// The frontier.
+    pub fn position(&self) -> Position {
+        Position(self.0.load(Ordering::Acquire))
+    }
+
+    /// Moves the frontier to the generator's next position, and returns that. Announcements are read after this.
+    pub fn publish(&self, generator: &Generator) -> NextPosition {
+        let next = generator.next_of_term();
+        if next.position > self.position() {
+            if holds(Guard::FrontierStales) {
+                generator.make_stale();
+            }
+            self.0.fetch_max(next.position.0, Ordering::AcqRel);
+            if !holds(Guard::FrontierStales) {
+                generator.make_stale();
+            }
+        }
+        fence(Ordering::SeqCst);
+        next
+    }
+}
+
+/// The announcement of one process's open transaction, in a cache line of its own.
+#[cfg_attr(not(loom), repr(C, align(64)))]
+#[derive(Debug)]
+pub struct OpenTransaction {
+    /// The position at or above which the transaction takes all of its positions; 0 before its first one.
+    first: AtomicU64,
+    /// The oid of the process's database.
+    database: AtomicU64,
+}
+
+impl Default for OpenTransaction {
+    fn default() -> Self {
+        Self { first: AtomicU64::new(0), database: AtomicU64::new(0) }
+    }
+}
+
+impl OpenTransaction {
+    /// Announces that the transaction is about to take positions. A parallel worker announces in its leader's place, where an
+    /// earlier announcement stays.
+    pub fn announce(&self, frontier: &Frontier, database: u32) {
+        let first = frontier.position().0.max(1);
+        self.database.store(database.into(), Ordering::Relaxed);
+        let _ = self.first.compare_exchange(0, first, Ordering::AcqRel, Ordering::Acquire);
+        if holds(Guard::AnnouncedFirst) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The announcement; None if the transaction took no position.
+    pub fn first(&self) -> Option<Position> {
+        Some(self.first.load(Ordering::Acquire)).filter(|first| *first != 0).map(Position)
+    }
+
+    /// The announcement, if the process is connected to this database.
+    pub fn first_in(&self, database: u32) -> Option<Position> {
+        self.first().filter(|_| self.database.load(Ordering::Relaxed) == u64::from(database))
+    }
+
+    /// Clears the announcement: the transaction has ended, and is recorded if it has rows.
+    pub fn clear(&self) {
+        self.first.store(0, Ordering::Release);
+    }
+}
+
+/// A committed or prepared transaction that took positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndedTransaction {
+    /// The transaction id with its epoch.
+    pub xid: u64,
+    /// Its announcement.
+    pub first: Position,
+    /// The oid of its database.
+    pub database: u32,
+}
+
+/// Number of transactions that are recorded: some seconds of a busy server, 96 KiB.
+pub const RECORDED: usize = 4_096;
+
+/// The transactions that ended last.
+#[derive(Debug)]
+pub struct EndedTransactions {
+    /// The transactions, of which the one at `oldest` is dropped next. An unused entry has xid 0.
+    recorded: &'static mut [EndedTransaction],
+    oldest: usize,
+    /// The highest xid of a transaction that may be missing; 0 before the first record.
+    dropped: u64,
+}
+
+/// The part of an answer that recorded transactions give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The least announcement of those that the snapshot does not see; None if there is none.
+    pub first: Option<Position>,
+    /// Xids that the snapshot does not see, and that may have been dropped: there is no answer unless each of them is
+    /// still running in a process, by its announcement.
+    pub unknown: Vec<u64>,
+}
+
+impl EndedTransactions {
+    /// No transactions, with room for some.
+    pub fn new(room: &'static mut [EndedTransaction]) -> Self {
+        Self { recorded: room, oldest: 0, dropped: 0 }
+    }
+
+    /// Records a transaction, before its announcement is cleared.
+    pub fn record(&mut self, ended: EndedTransaction) {
+        if self.dropped == 0 {
+            // All that came before this server's start: prepared transactions may be left of them.
+            self.dropped = ended.xid.saturating_sub(1);
+        }
+        let room = self.recorded.len();
+        if let Some(entry) = self.recorded.get_mut(self.oldest) {
+            if holds(Guard::DroppedKnown) {
+                self.dropped = self.dropped.max(entry.xid);
+            }
+            *entry = ended;
+            self.oldest = (self.oldest + 1) % room;
+        }
+    }
+
+    /// Looks up the transactions of a database that a snapshot does not see; None if one that began after the snapshot
+    /// may have been dropped.
+    pub fn unseen_by(&self, snapshot: &SnapshotXids, database: u32) -> Option<Recorded> {
+        if self.dropped >= snapshot.xmax {
+            return None;
+        }
+        let dropped = if self.dropped == 0 { snapshot.xmax } else { self.dropped };
+        let unseen = self.recorded.iter().filter(|ended| snapshot.is_running(ended.xid));
+        let firsts = unseen.clone().filter(|ended| ended.database == database).map(|ended| ended.first);
+        let mut unknown = snapshot.running.clone();
+        unknown.retain(|xid| *xid <= dropped && !unseen.clone().any(|ended| ended.xid == *xid));
+        Some(Recorded { first: firsts.min(), unknown })
+    }
+}
+
+/// The transactions that a snapshot does not see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotXids {
+    /// The first xid that had not ended when the snapshot was taken, nor any above it.
+    xmax: u64,
+    /// The xids below `xmax` that had not ended, in ascending order.
+    running: Vec<u64>,
+}
+
+impl SnapshotXids {
+    /// The xids of a snapshot: one may come twice, while its transaction is prepared.
+    pub fn new(xmax: u64, mut running: Vec<u64>) -> Self {
+        running.sort_unstable();
+        running.dedup();
+        Self { xmax, running }
+    }
+
+    /// Returns whether a transaction had not ended when the snapshot was taken.
+    pub fn is_running(&self, xid: u64) -> bool {
+        xid >= self.xmax || self.running.binary_search(&xid).is_ok()
+    }
+
+    /// A later snapshot has a higher `xmax`, or the same and fewer running transactions.
+    fn age(&self) -> (u64, Reverse<usize>) {
+        (self.xmax, Reverse(self.running.len()))
+    }
+}
+
+/// The answers that one transaction was given. One snapshot has one answer, however often it is asked for: in a scan that asks
+/// for each row, a bound that rises would drop a row and show a later one.
+#[derive(Debug, Default)]
+pub struct Answers<T>(Vec<((u64, Reverse<usize>), T)>);
+
+/// The most answers that a transaction keeps.
+const MAX_ANSWERS: usize = 256;
+
+/// A snapshot that is older than all that the transaction has answers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[error("the snapshot is older than the safe ids that this transaction was given")]
+#[explain(NotReady, detail = "A cursor or a function uses a snapshot that was taken earlier.")]
+#[explain(
+    hint = "Call snowflake_safe_id() in the first statement of the transaction, and pass its result on."
+)]
+pub struct SnapshotTooOld;
+
+impl<T: Copy> Answers<T> {
+    /// The answers of a transaction that was given none.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Returns the answer for a snapshot: the one that it was given, a new one if it is later than all others, else that of the
+    /// latest snapshot before it, which is safe for later ones.
+    ///
+    /// # Errors
+    /// [`SnapshotTooOld`], and those of `find`, which finds a new answer.
+    pub fn get<E: From<SnapshotTooOld>>(
+        &mut self,
+        snapshot: &SnapshotXids,
+        find: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let age = snapshot.age();
+        let earlier = self.0.partition_point(|(known, _)| *known <= age);
+        if earlier < self.0.len()
+            || self.0.last().is_some_and(|(known, _)| *known == age && holds(Guard::OneAnswer))
+        {
+            let latest = earlier.checked_sub(1).and_then(|index| self.0.get(index));
+            return latest.map(|(_, answer)| *answer).ok_or_else(|| SnapshotTooOld.into());
+        }
+        let answer = find()?;
+        if self.0.len() == MAX_ANSWERS {
+            self.0.remove(0);
+        }
+        self.0.push((age, answer));
+        Ok(answer)
+    }
+
+    /// Forgets all answers: the transaction has ended.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}

@@ -1,0 +1,131 @@
+//! Readers of a safe position beside writers, under every interleaving that loom finds.
+//!
+//! Run by `make loom`.
+#![cfg(loom)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "loom/model.rs"]
+mod model;
+#[path = "loom/without.rs"]
+mod without;
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use model::model;
+use snowflake_ids_core::generator::block::Block;
+use snowflake_ids_core::generator::safe_position::{
+    EndedTransaction, EndedTransactions, Frontier, OpenTransaction, SnapshotXids,
+};
+use snowflake_ids_core::guard::Guard;
+use snowflake_ids_core::{Generator, Layout, NodeBits, Position, Rules, SequenceStart, Tick, UnixMicros};
+use std::num::NonZeroU32;
+use without::fails_without;
+
+const DATABASE: u32 = 5;
+const XID: u64 = 100;
+
+fn layout() -> Layout {
+    "20/0/4/2 epoch=2020-01-01".parse().unwrap()
+}
+
+fn now() -> UnixMicros {
+    layout().instant(Tick(2))
+}
+
+/// A server with one writer, whose session holds positions of an earlier transaction.
+struct Server {
+    generator: Generator,
+    frontier: Frontier,
+    open: OpenTransaction,
+    ended: Mutex<EndedTransactions>,
+    /// Whether others see the writer's row.
+    visible: AtomicBool,
+}
+
+impl Server {
+    fn new() -> Self {
+        let generator = Generator::new();
+        generator.begin(NodeBits(0), Position(8), layout().end_position());
+        let room = Box::leak(Box::new([EndedTransaction::default(); 2]));
+        Self {
+            generator,
+            frontier: Frontier::default(),
+            open: OpenTransaction::default(),
+            ended: Mutex::new(EndedTransactions::new(room)),
+            visible: AtomicBool::new(false),
+        }
+    }
+
+    fn take(&self, block: &Block) -> Position {
+        let rules = Rules { max_drift: 1_000_000, start: SequenceStart::Zero };
+        let generation = self.generator.generation();
+        let taken = self.generator.take(&layout(), &rules, &now(), NonZeroU32::new(2).unwrap()).unwrap();
+        block.fill(taken, generation);
+        block.pop(generation).unwrap()
+    }
+
+    /// A transaction that takes a position, and commits a row with it.
+    fn write(&self, block: &Block) -> Position {
+        self.open.announce(&self.frontier, DATABASE);
+        let position = block.pop(self.generator.generation()).unwrap_or_else(|| self.take(block));
+        self.visible.store(true, Ordering::Release);
+        let first = self.open.first().unwrap();
+        self.ended.lock().unwrap().record(EndedTransaction { xid: XID, first, database: DATABASE });
+        self.open.clear();
+        position
+    }
+
+    /// A statement: its snapshot, then the safe position. Gives whether it sees the row, and that.
+    fn read(&self) -> (bool, Option<Position>) {
+        let sees = self.visible.load(Ordering::Acquire);
+        let snapshot = SnapshotXids::new(XID + 1, if sees { vec![] } else { vec![XID] });
+        let next = self.frontier.publish(&self.generator).position;
+        let open = self.open.first_in(DATABASE);
+        let recorded = self.ended.lock().unwrap().unseen_by(&snapshot, DATABASE);
+        (
+            sees,
+            recorded.map(|recorded| [Some(next), open, recorded.first].into_iter().flatten().min().unwrap()),
+        )
+    }
+}
+
+/// A writer with positions left in its block, beside a reader of so many statements.
+fn nothing_is_lost(statements: usize) {
+    let server = Arc::new(Server::new());
+    let writer = {
+        let server = Arc::clone(&server);
+        let block = Block::empty();
+        server.take(&block);
+        thread::spawn(move || server.write(&block))
+    };
+    let read: Vec<_> = (0..statements).map(|_| server.read()).collect();
+    let position = writer.join().unwrap();
+    for (sees, safe) in read {
+        assert!(sees || safe.is_none_or(|safe| position >= safe), "{position:?} is lost below {safe:?}");
+    }
+    let (sees, safe) = server.read();
+    assert!(sees && safe.is_some_and(|safe| safe > position), "{position:?} is not read below {safe:?}");
+}
+
+#[test]
+fn a_row_below_a_safe_position_is_seen() {
+    model(|| nothing_is_lost(1));
+}
+
+#[test]
+fn a_row_below_the_second_safe_position_is_seen() {
+    model(|| nothing_is_lost(2));
+}
+
+/// Fails where announcing and taking may be seen in the other order.
+#[test]
+fn a_transaction_announces_itself_first() {
+    fails_without(Guard::AnnouncedFirst, || nothing_is_lost(1));
+}
+
+/// Fails where a writer announces the new frontier and uses up what it held under the old one.
+#[test]
+fn held_positions_are_stale_before_the_frontier_moves() {
+    fails_without(Guard::FrontierStales, || nothing_is_lost(2));
+}

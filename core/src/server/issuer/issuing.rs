@@ -16,20 +16,20 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The smallest step forward that is counted: less is a clock that is kept right.
+/// The smallest step forward of the clock that is counted. Smaller steps are normal corrections by NTP.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// The tick of an instant; the first where it has none.
+/// Returns the tick of an instant; the first tick if the instant is outside the layout.
 pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
     layout.tick(at).unwrap_or_default()
 }
 
-/// The issuer, as a process of the server uses it.
+/// The issuer, as one process of the server uses it.
 #[derive(Debug)]
 pub struct Issuer<'a, H> {
     /// The part in shared memory.
     pub shared: &'a IssuerMemory,
-    /// The server, or a simulated one.
+    /// The server, or a simulated server.
     pub host: H,
 }
 
@@ -38,11 +38,11 @@ pub struct Issuer<'a, H> {
 pub(super) struct Counter<'a> {
     pub layout: Layout,
     pub generator: &'a Generator,
-    /// Its slot; None: it is that of the server's own layout.
+    /// The slot's index; None for the server's own layout.
     pub slot: Option<usize>,
 }
 
-/// A change of one layout's generator that is made once its mark is durable.
+/// A change of one layout's generator that takes effect once its high-water mark is durable.
 pub(super) struct Step<'a> {
     pub counter: Counter<'a>,
     pub node: Node,
@@ -63,7 +63,8 @@ impl Step<'_> {
     }
 }
 
-/// The position that a term begins with: where the last one of this node may have come to.
+/// Returns the position at which a term begins: the node's high-water mark. The node's previous term may have
+/// issued all positions below.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
     if holds(Guard::StartAtHighWaterMark) {
         state.high_water_mark_in(layout, node)
@@ -72,14 +73,15 @@ pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) 
     }
 }
 
-/// Ends the term that a generator is in, and notes how far it came.
+/// Ends a generator's term, and records the position that it reached.
 pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
     let Counter { layout, generator, slot } = counter;
     let ended = issuing.node_at_mut(*slot).take();
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
     if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
-        // A term may begin where its lease does, without a mark, and issue nothing: the clock is behind that.
+        // A term that began at the start of its lease may have no high-water mark and no ids, because the clock is
+        // behind.
         debug_assert!(
             generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(layout, node))
                 || !holds(Guard::HighWaterMarksKept),
@@ -98,32 +100,33 @@ impl<H: Host> Issuer<'_, H> {
         Counter { layout, generator: &self.shared.slots[index].generator, slot: Some(index) }
     }
 
-    /// All of them: the server's own, and that of each slot which a layout has.
+    /// Returns the server's own counter, and the counter of each slot that has a layout.
     pub(super) fn counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
         let slots = issuing.used().enumerate();
         let slots = slots.filter_map(|(index, slot)| Some(self.counter_of(index, slot.layout?)));
         std::iter::once(self.own_counter()).chain(slots).collect()
     }
 
-    /// Those that have begun a term.
+    /// Returns the counters with an open term.
     pub(super) fn open_counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
         let mut counters = self.counters(issuing);
         counters.retain(|counter| issuing.node_at(counter.slot).is_some());
         counters
     }
 
-    /// The wall clock, or the time by the clock reference where it has jumped too far ahead.
+    /// Returns the wall clock's time, or the time by the clock reference if the wall clock jumped too far ahead.
     pub fn believed_now(&self) -> UnixMicros {
         let now = self.host.reading();
         self.shared.believed(now.wall, now.since_boot, self.host.settings().max_clock_jump)
     }
 
-    /// Looks at the clock once in a while, so that many small corrections do not add up to a jump.
+    /// Checks the clock. Regular checks keep many small corrections from adding up to a jump.
     pub fn watch(&self) {
         self.judge(&self.host.reading());
     }
 
-    /// Reads the clocks, and gives the time to reserve for. What is believed becomes the clock reference, here and in the state.
+    /// Reads the clocks, and returns the time from which to reserve. A believed reading becomes the clock reference in
+    /// memory and in the state.
     pub(super) fn believe(&self, state: &mut State) -> UnixMicros {
         let now = self.host.reading();
         let at = self.judge(&now);
@@ -132,7 +135,7 @@ impl<H: Host> Issuer<'_, H> {
         at
     }
 
-    /// The time to go by; counts steps forward, and makes a reading that is believed the clock reference.
+    /// Returns the time to use. Counts steps forward, and makes a believed reading the clock reference.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
         let (ahead, at) =
@@ -152,19 +155,20 @@ impl<H: Host> Issuer<'_, H> {
         at
     }
 
-    /// Goes on from the clock as it was when the state was written.
+    /// Restores the generator's last tick and the clock reference from the stored state.
     pub(super) fn resume(&self, stored: &State, now: &Reading) {
         let tick = |at| tick_of(&self.shared.layout, at);
         self.shared.generator.resume(tick(stored.seen), tick(now.wall));
         if now.step_since(&stored.clock).is_some() {
             self.shared.set_clock_reference(stored.clock.wall, stored.clock.since_boot);
         } else if stored.clock.wall > now.wall {
-            // The machine was started since then, with a clock that cannot be right, and will be set: no jump.
+            // The machine was started since the state was written. Its clock is behind and will be set, which is not a
+            // jump.
             self.shared.set_clock_reference(stored.clock.wall, now.since_boot);
         }
     }
 
-    /// Reads the state, and tells which file it was found in; None where there never was one.
+    /// Reads the state and the identity of its file. None if the server never had a state.
     pub(super) fn read(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         if let Some((text, file)) = self.host.read().map_err(IssuerError::Unreadable)? {
             return Ok(Some((State::from_text(&text)?, file)));
@@ -173,7 +177,7 @@ impl<H: Host> Issuer<'_, H> {
         if witnessed && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
     }
 
-    /// Reads the state and takes it up. What that changes is written at once when it is the first time.
+    /// Reads and opens the state. The first opening since the server's start writes the changes.
     pub(super) fn open(&self, issuing: &mut Issuing) -> Result<State, IssuerError> {
         let here = self.here(issuing)?;
         let Some((stored, file)) = self.read()? else {
@@ -200,7 +204,7 @@ impl<H: Host> Issuer<'_, H> {
         written.map_err(IssuerError::Unwritable)
     }
 
-    /// Writes the state, durably, and only then lets sessions have what was reserved in it.
+    /// Writes the state durably, and only then lets sessions use the reserved positions.
     pub(super) fn write_then(&self, state: &State, let_out: impl FnOnce()) -> Result<(), IssuerError> {
         if !holds(Guard::WriteFirst) {
             let_out();
@@ -211,8 +215,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// The state is durable when it returns. After an error the old state is still there, or already the new one: as after
-    /// a crash.
+    /// Replaces the state file durably. After an error the file may hold the old state or the new one, as after a crash.
     fn replace_file(&self, state: &State) -> io::Result<()> {
         let (mut file, file_identity) = self.host.create()?;
         self.host.fill(&mut file, &state.clone().in_file(file_identity).to_text()?)?;
@@ -223,11 +226,11 @@ impl<H: Host> Issuer<'_, H> {
         if holds(Guard::SyncDirectory) {
             self.host.sync_directory()?;
         }
-        // Only now: a witness of a state that was never written would stand in the way of a fresh server.
+        // The marker file is written last. A marker file without a state would stop a new server from starting.
         if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
     }
 
-    /// Shows what the view needs.
+    /// Copies the values for the status view into shared memory.
     pub(super) fn publish(&self, state: &State) {
         let counts = &self.shared.counts;
         let leased = state.lease.as_ref().filter(|lease| !lease.is_chosen());
@@ -240,7 +243,7 @@ impl<H: Host> Issuer<'_, H> {
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
     }
 
-    /// Returns what there is to know before a state can be taken up.
+    /// Returns the circumstances that are needed to open a state.
     pub(super) fn here(&self, issuing: &Issuing) -> Result<Here, IssuerError> {
         let home = self.host.data_directory().map_err(IssuerError::Unreadable)?;
         let (cluster, settings) = (self.host.cluster(), self.host.settings());

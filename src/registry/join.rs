@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 /// when its expiry has passed. Should the transaction be rolled back, one is leased again.
 pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     // Another database may be the one that leases it.
-    let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
+    let Some(shared) = shared().filter(|shared| shared.status.registry() == Some(server::database())) else {
         return Ok(());
     };
     let given_up = issuer::change(shared, |state, _| state.leave_registry(&endpoint.seen.identity))?;
@@ -89,7 +89,7 @@ pub fn switch(moves_lease: bool) {
 
 /// Returns whether this server chooses its worker id itself.
 pub fn is_alone() -> bool {
-    shared().is_some_and(|shared| shared.counts.alone.load(Relaxed))
+    shared().is_some_and(|shared| shared.status.alone.load(Relaxed))
 }
 
 /// Notes that this transaction has this database draw from a registry, or be one, or end that: the launcher looks when it has
@@ -123,7 +123,7 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
     }
     leave_alone(shared)?;
     // A node that has no lease yet looks again with the next id.
-    HAS_LOOKED.set(!may_choose(shared) || shared.counts.expiry().is_some() || !citus::is_there());
+    HAS_LOOKED.set(!may_choose(shared) || shared.status.expiry().is_some() || !citus::is_there());
     Ok(())
 }
 
@@ -144,7 +144,7 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
 }
 
 fn has_chosen(shared: &Shared) -> bool {
-    may_choose(shared) && (is_alone() || shared.is_issuing() && shared.counts.expiry().is_none())
+    may_choose(shared) && (is_alone() || shared.is_issuing() && shared.status.expiry().is_none())
 }
 
 /// Returns whether the worker id is no number of an operator's.

@@ -53,7 +53,7 @@ mod snowflake_ids_internal {
     /// stays where it is leased from, and must not be another database's.
     #[pg_extern(volatile, parallel_unsafe)]
     fn citus_may_join() -> bool {
-        let leases = shared().and_then(|shared| shared.counts.registry());
+        let leases = shared().and_then(|shared| shared.status.registry());
         leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
     }
 

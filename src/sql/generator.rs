@@ -130,7 +130,7 @@ mod snowflake_ids_internal {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
         };
-        let is_chosen = shared.counts.alone.load(Relaxed);
+        let is_chosen = shared.status.alone.load(Relaxed);
         let node = node(shared, &shared.generator.snapshot()).filter(|_| !is_chosen);
         let worker = node.map_or(0, |node| node.worker);
         let fits = |field, value: u32| layout.check(field, value.into()).err();

@@ -101,7 +101,7 @@ mod snowflake_ids {
     }
 
     fn clocks_differ(shared: &Shared) -> ErrorReport {
-        let by = Duration::from_micros(shared.counts.registry_behind.load(Relaxed).unsigned_abs());
+        let by = Duration::from_micros(shared.status.registry_behind.load(Relaxed).unsigned_abs());
         let message = format!("the clocks of this server and its registry differ by {}", human(by));
         not_ready(
             message,

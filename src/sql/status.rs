@@ -80,7 +80,7 @@ mod snowflake_ids {
         let layout = &shared.layout;
         let snapshot = shared.generator.snapshot();
         let node = node(shared, &snapshot);
-        let counts = &shared.counts;
+        let (counts, status) = (&shared.counts, &shared.status);
         let count = |counter: &AtomicU64| counter.load(Relaxed).cast_signed();
         let now = SystemClock.now();
         let origin = lease::origin().filter(|_| matches!(shared.identity, Identity::Leased { .. }));
@@ -107,15 +107,15 @@ mod snowflake_ids {
             count(&counts.reservations),
             count(&counts.by_callers),
             count(&counts.steps_forward),
-            time::interval(Duration::from_micros(counts.clock_ahead.load(Relaxed)))?,
+            time::interval(Duration::from_micros(status.clock_ahead.load(Relaxed)))?,
             count(&counts.switches),
             match shared.identity {
                 Identity::Fixed { .. } => "configured",
                 Identity::Leased { .. } if origin.is_some() => "shared registry",
                 Identity::Leased { .. } => "this server only",
             },
-            counts.expiry().map(time::to_sql).transpose()?,
-            counts.expiry().and_then(|_| origin.or_else(|| counts.registry().and_then(database::name))),
+            status.expiry().map(time::to_sql).transpose()?,
+            status.expiry().and_then(|_| origin.or_else(|| status.registry().and_then(database::name))),
             state(shared, &snapshot),
         )))
     }

@@ -25,7 +25,7 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     {
         return Err(at_registry(&endpoint.server));
     }
-    match shared.counts.registry().and_then(database::name) {
+    match shared.status.registry().and_then(database::name) {
         Some(registry) if database::of_name(&registry) != Some(server::database()) => {
             Err(elsewhere(&registry))
         }

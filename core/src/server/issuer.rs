@@ -20,7 +20,7 @@ pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Cluster, Host, Settings, StateStore};
 pub use issuing::Issuer;
 pub use repair::{Accepted, Compared, Renewed};
-pub use shared::{IssuerCounts, IssuerMemory};
+pub use shared::{IssuerCounts, IssuerMemory, IssuerStatus};
 pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};
 
 use crate::clock::UnixMicros;
@@ -299,11 +299,11 @@ impl<H: Host> Issuer<'_, H> {
     /// Returns the obstacle for ids of any layout. `generator` serves the layout; the server's own generator stands for a
     /// layout without a slot.
     pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
-        let (counts, is_own) = (&self.shared.counts, layout == &self.shared.layout);
+        let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {
             Err(error) => Some(error.to_string()),
-            Ok(_) if counts.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
-            Ok(_) if counts.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
+            Ok(_) if status.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
+            Ok(_) if status.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
                 Some("the lease of the worker id has ended".into())
             }
             Ok(next) if is_own => self.out_of_time(layout, next),

@@ -103,7 +103,7 @@ impl HighWaterMarkKeeper {
             let by = human(Duration::from_micros(counts.last_step_forward.load(Relaxed)));
             report::log(format!("the clock was stepped forward by {by}, and snowflake ids follow"));
         }
-        let ahead = counts.clock_ahead.load(Relaxed);
+        let ahead = shared.status.clock_ahead.load(Relaxed);
         if ahead > 0 && !self.ahead {
             warn(
                 format!(

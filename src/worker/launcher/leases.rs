@@ -60,13 +60,13 @@ impl LeaseLauncher {
         }
         self.take_leave(board);
         let renewal_due = self.renew(shared, board);
-        let changes = RegistryChanges::take(&board.requests, &shared.counts);
+        let changes = RegistryChanges::take(&board.requests, &shared.status);
         let pending = board.requests.request.pending().is_some();
         let free = board.worker_slot.is_for(0);
         let due = match self.launch.next(
             pending,
             free,
-            KnownRegistry::of(&shared.counts),
+            KnownRegistry::of(&shared.status),
             changes,
             &OfServer,
             uptime(),
@@ -134,8 +134,8 @@ impl LeaseLauncher {
     /// Asks for a renewal where one is due. Returns the time until the next look; None where there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
         let (believed, now) = (shared.now(), uptime());
-        let Some(expiry) = shared.counts.expiry().filter(|_| shared.is_issuing()) else {
-            let was_refused = shared.counts.registry().is_some() && lease::trouble().is_some();
+        let Some(expiry) = shared.status.expiry().filter(|_| shared.is_issuing()) else {
+            let was_refused = shared.status.registry().is_some() && lease::trouble().is_some();
             let round = was_refused.then(|| self.renewal.round_without(now));
             return round.map(|round| Self::ask(board, round));
         };
@@ -148,7 +148,7 @@ impl LeaseLauncher {
             length: board.requests.length(asked),
             setting: settings.duration,
             is_asked: board.requests.renew.load(Acquire),
-            has_jumped: is_remote && shared.counts.clock_ahead.load(Relaxed) > 0,
+            has_jumped: is_remote && shared.status.clock_ahead.load(Relaxed) > 0,
         };
         let round = self.renewal.round(lapse, now);
         if round.remind {

@@ -48,6 +48,6 @@ fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReadin
         steps_back: snapshot.steps_back,
         steps_forward: shared.counts.steps_forward.load(Relaxed),
         drift: drift.map_or(0, micros),
-        clock_ahead: shared.counts.clock_ahead.load(Relaxed),
+        clock_ahead: shared.status.clock_ahead.load(Relaxed),
     }
 }

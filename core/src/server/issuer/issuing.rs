@@ -151,7 +151,7 @@ impl<H: Host> Issuer<'_, H> {
                 Verdict::Behind => (Duration::ZERO, now.wall),
                 Verdict::Ahead { by, instead } => (by, instead),
             };
-        counts.clock_ahead.store(micros(ahead), Relaxed);
+        self.shared.status.clock_ahead.store(micros(ahead), Relaxed);
         at
     }
 
@@ -200,7 +200,7 @@ impl<H: Host> Issuer<'_, H> {
     pub(super) fn write(&self, state: &State) -> Result<(), IssuerError> {
         self.shared.counts.reservations.fetch_add(1, Relaxed);
         let written = self.replace_file(state);
-        self.shared.counts.unwritable.store(written.is_err(), Relaxed);
+        self.shared.status.unwritable.store(written.is_err(), Relaxed);
         written.map_err(IssuerError::Unwritable)
     }
 
@@ -232,13 +232,13 @@ impl<H: Host> Issuer<'_, H> {
 
     /// Copies the values for the status view into shared memory.
     pub(super) fn publish(&self, state: &State) {
-        let counts = &self.shared.counts;
+        let status = &self.shared.status;
         let leased = state.lease.as_ref().filter(|lease| !lease.is_chosen());
         let expiry = leased.map_or(0, |lease| lease.expiry.0);
-        counts.expiry.store(expiry, Relaxed);
-        counts.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
-        counts.alone.store(state.alone, Relaxed);
-        counts.moving_to.store(state.moving_to.unwrap_or(0).into(), Relaxed);
+        status.expiry.store(expiry, Relaxed);
+        status.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
+        status.alone.store(state.alone, Relaxed);
+        status.moving_to.store(state.moving_to.unwrap_or(0).into(), Relaxed);
         let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
     }

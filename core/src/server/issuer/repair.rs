@@ -158,7 +158,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     fn follow(&self, issuing: &mut Issuing, mut state: State) -> Result<Accepted, IssuerError> {
-        let (now, ahead) = (self.host.reading(), &self.shared.counts.clock_ahead);
+        let (now, ahead) = (self.host.reading(), &self.shared.status.clock_ahead);
         let former = (self.shared.clock_reference(&now), ahead.swap(0, Relaxed));
         self.shared.set_clock_reference(now.wall, now.since_boot);
         let ended = state.lease.as_ref().filter(|lease| state.node.is_some() && lease.expiry <= now.wall);
@@ -183,7 +183,7 @@ impl<H: Host> Issuer<'_, H> {
     /// follow it.
     pub fn compare(&self, registry: UnixMicros) -> Compared {
         let (max, wall) = (self.host.settings().max_clock_skew, self.host.reading().wall);
-        self.shared.counts.registry_behind.store(wall.0.saturating_sub(registry.0), Relaxed);
+        self.shared.status.registry_behind.store(wall.0.saturating_sub(registry.0), Relaxed);
         let skew = check_clock(wall, registry, None, max);
         let jumped = self.has_jumped();
         match skew {

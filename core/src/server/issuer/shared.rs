@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Pause after a failed request for a worker id that fits all layouts, before any session asks again.
 const VAIN: Duration = Duration::from_secs(5);
 
-/// Counters since the server's start, and current values for the status view.
+/// Counters since the server's start, for the status view.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerCounts {
@@ -25,15 +25,22 @@ pub struct IssuerCounts {
     pub steps_forward: AtomicU64,
     /// The last step forward, in microseconds.
     pub last_step_forward: AtomicU64,
-    /// The time by which the clock is ahead of the time that ids follow, in microseconds.
-    pub clock_ahead: AtomicU64,
-    /// The lag of a remote registry's clock behind this server's clock at the registry's last answer, in microseconds.
-    pub registry_behind: AtomicI64,
     /// Number of switches to another rollback value or worker id because the clock was stepped back.
     pub switches: AtomicU64,
     /// Number of calls for ids that failed because of the clock, or because no worker id or no id of the tag was
     /// available.
     pub failed_calls: AtomicU64,
+}
+
+/// Values of the issuer that sessions and workers read without the state lock: a copy of a part of the state, and the outcome
+/// of the last write and the last comparison of clocks.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct IssuerStatus {
+    /// The time by which the clock is ahead of the time that ids follow, in microseconds.
+    pub clock_ahead: AtomicU64,
+    /// The lag of a remote registry's clock behind this server's clock at the registry's last answer, in microseconds.
+    pub registry_behind: AtomicI64,
     /// True if the last write of the state failed.
     pub unwritable: AtomicBool,
     /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or if the server chose its worker id.
@@ -46,7 +53,7 @@ pub struct IssuerCounts {
     pub moving_to: AtomicU64,
 }
 
-impl IssuerCounts {
+impl IssuerStatus {
     /// Returns the expiry of the lease; None without a lease.
     pub fn expiry(&self) -> Option<UnixMicros> {
         Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
@@ -82,8 +89,10 @@ pub struct IssuerMemory {
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
-    /// Counters and current values for the status view.
+    /// The counters.
     pub counts: IssuerCounts,
+    /// The current values.
+    pub status: IssuerStatus,
     /// The generators of other layouts.
     pub slots: &'static [GeneratorSlot],
     /// Time of the last failed request for a worker id that fits all layouts, in microseconds since the machine's start;
@@ -109,6 +118,7 @@ impl IssuerMemory {
             clock_reference: AtomicI64::new(0),
             checkpoint,
             counts: IssuerCounts::default(),
+            status: IssuerStatus::default(),
             slots: &[],
             vain: AtomicU64::new(0),
         };

@@ -7,21 +7,23 @@
 //! An issuer reaches the state file, the clocks and the lock through the traits [`Host`] and [`StateStore`]. The server
 //! implements them with Postgres and the operating system, and the simulation in memory. A crash may follow any call.
 
+mod clock;
+mod counter;
 mod error;
 mod host;
-mod issuing;
 mod repair;
 mod shared;
 mod slot;
 mod slot_assignment;
+mod state_file;
 
 pub use crate::server::state::MAX_SLOTS;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
-pub use host::{Cluster, Host, Settings, StateStore};
-pub use issuing::Issuer;
+pub use host::{Cluster, Host, Settings};
 pub use repair::{Accepted, Compared, Renewed};
 pub use shared::{IssuerCounts, IssuerMemory, IssuerStatus};
 pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};
+pub use state_file::StateStore;
 
 use crate::clock::UnixMicros;
 use crate::generator::drift::GeneratorError;
@@ -29,7 +31,7 @@ use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
-use issuing::{Counter, Step, end, first};
+use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -39,6 +41,15 @@ pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The least time between two checks of the high-water mark.
 const BREATH: Duration = Duration::from_millis(20);
+
+/// The issuer, as one process of the server uses it.
+#[derive(Debug)]
+pub struct Issuer<'a, H> {
+    /// The part in shared memory.
+    pub shared: &'a IssuerMemory,
+    /// The server, or a simulated server.
+    pub host: H,
+}
 
 impl<H: Host> Issuer<'_, H> {
     /// Prepares the next call for ids of a layout, after a session found no positions. Assigns a slot if the layout has

@@ -1,4 +1,4 @@
-//! The generator of snowflake ids: a session takes from a clock in one cache line.
+//! The generator of snowflake ids: sessions take positions from a hybrid logical clock in shared memory.
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -3,11 +3,11 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
-//! | [`rules`] | what the generator may do |
-//! | [`drift`] | ids too far ahead of the clock, and every other refusal |
+//! | [`rules`] | limits that an administrator sets |
+//! | [`drift`] | errors of a generator |
 //! | [`session`] | a session's calls for ids |
-//! | [`block`] | what a session holds of the ids it took |
-//! | [`named`] | what a named generator's row says |
+//! | [`block`] | positions that a session has taken and not handed out |
+//! | [`named`] | named generators: the properties in a row |
 
 pub mod block;
 pub mod drift;

@@ -1,7 +1,7 @@
 //! The saved-range file: written at the server's stop, and read by the refill workers after its start.
 //!
-//! The postmaster waits until all other processes have ended. It then takes the unused ids out of the buffers and writes them to the
-//! file. After the next start, a refill worker continues with these ids, so a restart leaves no gap.
+//! The postmaster waits until all other processes have ended. It then takes the unused ids out of the buffers and writes
+//! them to the file. After the next start, a refill worker continues with these ids, so a restart leaves no gap.
 //!
 //! The row in the tag table decides if a saved range is valid. The row's version must equal the version after the range
 //! was reserved, and using the range changes it. The worker also records the use in the file before it hands out an id. A

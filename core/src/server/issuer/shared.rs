@@ -32,8 +32,8 @@ pub struct IssuerCounts {
     pub failed_calls: AtomicU64,
 }
 
-/// Values of the issuer that sessions and workers read without the state lock: a copy of a part of the state, and the outcome
-/// of the last write and the last comparison of clocks.
+/// Values of the issuer that sessions and workers read without the state lock: a copy of a part of the state, and the
+/// outcome of the last write and the last comparison of clocks.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerStatus {

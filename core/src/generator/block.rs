@@ -7,8 +7,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// A partly used range of positions. One session owns a block. The fields are atomics so that a block can be a plain
 /// static without unsafe code; relaxed atomics cost nothing.
 ///
-/// A clock that is far ahead by mistake gives wrong positions, and a block must stop handing them out once the clock is
-/// mended. A block therefore hands out [`Block::SPAN`] positions, and then its owner checks the clock. The owner
+/// A clock that is far ahead by mistake gives wrong positions. Once the clock is mended, blocks must stop handing them
+/// out. A block therefore hands out [`Block::SPAN`] positions, and then its owner checks the clock. The owner
 /// [renews](Block::renew) the block or fills it again.
 ///
 /// A block becomes stale when any session sees the clock step back, or when the node changes. Each such event changes the

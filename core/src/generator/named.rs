@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest name, in bytes of any encoding that Postgres knows.
+/// The longest name, in bytes of any server encoding.
 pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
 /// The most ids that a session may take at once.
 pub const MAX_CACHE: u32 = 1_000_000;

@@ -38,7 +38,7 @@ pub enum SequenceStart {
     #[default]
     Zero,
     /// A number in the lower half that depends on the tick. Without it, ids made at low rates would all end in the same
-    /// bits, and `id % n` would not spread them over shards.
+    /// bits. They would not be spread over shards by `id % n`.
     Random,
     /// The sequence after the last one of the previous tick, within the lower half. It spreads ids evenly over shards.
     Rotate,

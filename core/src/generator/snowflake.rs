@@ -275,7 +275,7 @@ impl Generator {
                 return Ok(TakenPositions { positions, node_bits });
             }
             // The node has changed, so these positions may belong to neither node. They are discarded, and the loop takes
-            // new ones.
+            // other positions.
         }
     }
 

@@ -2,9 +2,9 @@
 //! returns.
 //!
 //! A sequence that counts by 1 returns single ids. An application with a block allocator uses a sequence with `INCREMENT
-//! BY n`, of which there are two kinds. For a number v, a "pooled" allocator uses v - n + 1 to v, or v - n to v - 1. A
-//! "pooled-lo" allocator uses v to v + n - 1. A call takes 2 n consecutive ids with v in the middle, so that both kinds
-//! only use ids of this call.
+//! BY n`. There are two kinds of block allocators. For a number v, a "pooled" allocator uses v - n + 1 to v, or v - n to
+//! v - 1. A "pooled-lo" allocator uses v to v + n - 1. A call takes 2 n consecutive ids with v in the middle, so that
+//! both kinds only use ids of this call.
 
 use crate::error::Explain;
 use crate::generator::snowflake::TakenPositions;
@@ -98,7 +98,7 @@ impl Increment {
         if self.0 == 1 { highest } else { highest.saturating_add(self.0 as i64) }
     }
 
-    /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids: a call in the
+    /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids. Even a call in the
     /// middle of a tick then finds room in that tick or the next.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The longest forecast, in microseconds: 10,000 years.
 const MAX_FORECAST: u128 = 10_000 * YEAR_MICROS.unsigned_abs() as u128;
 
-/// The properties in a tag's row. Calculations are safe for any values; [`Definition::check`] finds invalid ones.
+/// The properties in a tag's row. Calculations are safe for any values; [`Definition::check`] finds invalid values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The highest reserved id. Before the first id a number below `start`, at least -1.
@@ -64,7 +64,7 @@ impl Definition {
 
     /// Returns the lowest id above a number, whether reserved or not; None if there is none up to `max_value`.
     pub fn first_after(&self, id: i64) -> Option<i64> {
-        // 128 bits cannot overflow here.
+        // This calculation cannot overflow 128 bits.
         let from = (i128::from(id) + 1).max(self.start.into());
         let first = from + (i128::from(self.remainder) - from).rem_euclid(self.increment.max(1).into());
         i64::try_from(first).ok().filter(|first| *first <= self.max_value)
@@ -94,8 +94,8 @@ impl Definition {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
-    /// Returns the properties after a promotion. They skip ids that the previous primary may have reserved unknown to its
-    /// standby: as many as two buffers hold, but at most half of the ids left.
+    /// Returns the properties after a promotion. The previous primary may have reserved ids that its standby does not
+    /// know. As many ids as two buffers hold are skipped, but at most half of the ids left.
     #[must_use]
     pub fn skipped_ahead(&self) -> Self {
         let left = self.left_after(self.max_id);

@@ -1,7 +1,7 @@
 //! Privileges on a single tag, as in GRANT ... ON SEQUENCE.
 //!
 //! All roles that may call the functions may use a tag without any grant or revoke. The first grant or revoke restricts
-//! the tag. From then on a role needs privileges that are granted to it, to a role that it is a member of, or to PUBLIC.
+//! the tag. From then on, privileges come from grants to the role, to roles of which it is a member, and to PUBLIC.
 
 use crate::error::{Explain, excerpt};
 use std::fmt;

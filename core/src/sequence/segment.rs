@@ -1,6 +1,6 @@
 //! The two buffers of a tag. They hold reserved ids, which any number of processes take by one atomic step each, without
-//! a lock. (The double buffer of Meituan's Leaf. Here, a single integer says which buffer is in use and how many of its
-//! ids are used.)
+//! a lock. (The double buffer of Meituan's Leaf. In this implementation, a single integer says which buffer is in use and
+//! how many of its ids are used.)
 //!
 //! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
 //! generation selects one of the two buffers. A taker loads the cursor, reads the buffer of that generation, and claims

@@ -62,8 +62,8 @@ impl Pace {
     /// Returns the pace of the next segment.
     ///
     /// `lasted` is the time since the last reservation, if known. `target` is the time that a segment should last. The
-    /// very first segment is one smallest step, even if calls wait: a session always waits for the first segment, which
-    /// says nothing about demand.
+    /// very first segment is one smallest step, even if calls wait. A session always waits for the first segment, so the
+    /// wait says nothing about demand.
     #[must_use]
     pub fn next(
         self,
@@ -83,7 +83,7 @@ impl Pace {
         let step = bounds.clamp(step);
         let multiplier =
             if waited_lately { self.multiplier.max(1).saturating_mul(2) } else { self.multiplier / 2 };
-        // The multiplier is at most the one that fills the largest segment.
+        // A larger multiplier would exceed the largest segment.
         Self { step, multiplier: multiplier.clamp(1, bounds.max().div_ceil(step)) }
     }
 

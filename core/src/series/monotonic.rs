@@ -9,9 +9,8 @@
 //! | `keys` | all keys: taking the next number of a key |
 //!
 //! A **section** has one range of numbers, taken out of the buffers of the section's tag. The next number of a key is its
-//! last number plus the increment, or the first number of the range if that is higher. If the range ends before that
-//! number, the section needs the next range. Two keys of a section may have the same number, but one key never gets a
-//! number twice.
+//! last number plus the increment, but at least the first number of the range. If the range ends before that number, the
+//! section needs the next range. Two keys of a section may have the same number, but one key never gets a number twice.
 //!
 //! A key that is not in memory continues above all keys that were evicted. The section's **base** is the highest number
 //! of any evicted key. After a restart, keys continue in the next range of the tag, which is above all earlier

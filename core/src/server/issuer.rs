@@ -301,8 +301,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
-    /// Returns a short reason why no ids can be issued, as far as one is known without an attempt; None without an
-    /// obstacle.
+    /// Returns a short reason why no ids can be issued, if one is visible without an attempt; None without an obstacle.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }

@@ -34,7 +34,7 @@ pub struct SectionRef {
 pub enum KeyMiss {
     /// The slot belongs to another section now.
     Gone,
-    /// The section's range, given here, ends before the key's next number.
+    /// The section's range ends before the key's next number. The value is that range.
     Empty(SectionBounds),
 }
 
@@ -118,8 +118,8 @@ impl<'m> Keys<'m> {
         let left: Vec<bool> = sections.iter().map(|section| section.is_left()).collect();
         let goes = |label: Label| left.get(slot_index_of(label) as usize) == Some(&true);
         for bucket in self.buckets {
-            // Each bucket is locked, even if it looks empty: a taker that adds a key later then sees that the section has
-            // no owner.
+            // Each bucket is locked, even an empty one. A taker that adds a key later then sees that the section has no
+            // owner.
             bucket.lock().sweep(&goes);
         }
         let swept = sections.iter().zip(&left).filter(|(_, left)| **left);

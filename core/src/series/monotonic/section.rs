@@ -58,7 +58,7 @@ pub enum Supplied {
 /// The need of a section before it can give more numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
-    /// The section has this owner, and needs nothing: its range is not the one that the taker read.
+    /// The section has this owner, and needs nothing: its range has changed since the taker read it.
     Nothing(u64),
     /// The entries of the last owner must be swept.
     Sweep,
@@ -202,7 +202,7 @@ impl Section {
     /// Gives the section its next range.
     pub fn extend(&self, range: &Range) -> Supplied {
         let had = self.bounds();
-        // The range may also come from another registry, whose numbers leave out those of this range.
+        // A range from another registry may be lower, too. Its numbers have another remainder.
         if range.first <= self.number(had.high()) {
             return Supplied::Below;
         }

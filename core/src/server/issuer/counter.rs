@@ -63,7 +63,7 @@ pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
     if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
-        // A term that began at the start of its lease may have no high-water mark and no ids, because the clock is
+        // A term may begin at the start of its lease without a high-water mark. It has issued no ids if the clock is
         // behind.
         debug_assert!(
             generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(layout, node))

@@ -75,9 +75,9 @@ impl<H: Host> Issuer<'_, H> {
                 .map_or(Position::ZERO, NodeHighWaterMarks::highest)
         };
         let now = self.believed_now().plus(here.max_drift);
-        // A state that was opened since the server's start knows all ids. Any other state may not know ids up to the wall
-        // clock's time, even if that time is not believed: the clock may have been behind at the server's start, and set
-        // since.
+        // A state that was opened since the server's start covers all ids. Otherwise ids may have been issued up to the
+        // wall clock's time, even if that time is not believed. The clock may have been behind at the server's start, and
+        // set since.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
             now

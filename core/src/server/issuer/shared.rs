@@ -27,13 +27,12 @@ pub struct IssuerCounts {
     pub last_step_forward: AtomicU64,
     /// Number of switches to another rollback value or worker id because the clock was stepped back.
     pub switches: AtomicU64,
-    /// Number of calls for ids that failed because of the clock, or because no worker id or no id of the tag was
-    /// available.
+    /// Number of calls for ids that failed. The cause is the clock, a missing worker id, or a tag without ids.
     pub failed_calls: AtomicU64,
 }
 
-/// Values of the issuer that sessions and workers read without the state lock: a copy of a part of the state, and the
-/// outcome of the last write and the last comparison of clocks.
+/// Values of the issuer that processes read without the state lock. They are a copy of parts of the state, and the
+/// results of the last write and of the last checks of the clock.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerStatus {

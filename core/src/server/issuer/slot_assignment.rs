@@ -15,9 +15,9 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Finds a slot for a layout: its current slot, a free slot, an idle slot, or a slot of the database that holds most.
-    /// The term of a slot that changes hands is ended first. Ids flow from a slot once it has a term
-    /// ([`Issuer::provide_in`]).
+    /// Finds a slot for a layout. The choices in order: its current slot, a free slot, an idle slot, a slot of the
+    /// database that holds most. The term of a slot that changes hands is ended first. Ids flow from a slot once it has a
+    /// term ([`Issuer::provide_in`]).
     ///
     /// A database may take a slot while it holds fewer slots than are free, or at least two fewer than another database.
     /// One database thus gets at most half of the free slots, and many databases end up with equal numbers.
@@ -103,7 +103,7 @@ impl<H: Host> Issuer<'_, H> {
         Err(no_room(Field::Worker, worker).into())
     }
 
-    /// Records for each slot whether positions were taken since the last observation.
+    /// Records the time of observation for each slot from which positions were taken since the last observation.
     pub(super) fn observe_slots(&self, issuing: &mut Issuing) {
         let now = self.host.reading().since_boot;
         for (slot, occupancy) in self.shared.slots.iter().zip(issuing.slots.iter_mut()) {

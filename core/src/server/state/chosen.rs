@@ -1,5 +1,5 @@
-//! The worker id of a server without a registry. The server chooses it from its identity, and from the high-water marks
-//! of the worker ids that it or its original has used.
+//! The worker id of a server without a registry. The server chooses from its identity, and from the high-water marks of
+//! the worker ids that it or its original has used.
 
 use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
@@ -155,7 +155,7 @@ impl State {
 
     /// Records the rows of one database's table of first worker ids. Servers of this cluster, or of a cluster from which
     /// it was upgraded, wrote the rows; the oldest row comes first. This server does not choose worker ids in rows of
-    /// others.
+    /// other servers.
     pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::RecordedNamed) {
@@ -272,7 +272,7 @@ impl State {
         self.copy_of.as_ref().is_some_and(|of| !of.is_in(&self.home))
     }
 
-    /// Returns the node that issues in a layout. If the layout has no room for the server's worker id, the node has the
+    /// Returns the node that issues in a layout. If the server's worker id does not fit the layout, the node has the
     /// worker id that was chosen for the layout. The rollback value is the layout's own.
     pub fn node_in(&self, layout: &Layout) -> Option<Node> {
         let node = self.node?;
@@ -296,7 +296,8 @@ fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity
     })
 }
 
-/// Returns an unused worker id. If all are used and may be reused, returns the one whose ids the clock passed earliest.
+/// Returns an unused worker id. If all are used and may be reused, returns the worker id whose ids the clock passed
+/// earliest.
 fn free_worker(
     used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,

@@ -74,7 +74,7 @@ fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker: u32) -> Str
 }
 
 impl StateError {
-    /// Returns whether it tells of another directory.
+    /// Returns true if the error names another data directory.
     pub fn names_another_home(&self) -> bool {
         matches!(self, Self::Copy { homes, .. } if !homes[0].is_in(&homes[1]))
     }

@@ -16,8 +16,8 @@ const MAX_HIGH_WATER_MARKS: usize = 256;
 /// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum of all layouts not kept.
 const MAX_OTHERS: usize = 256;
 
-/// The most slots of a server. Up to this number, high-water marks above `MAX_OTHERS` layouts are kept if the clock has
-/// not passed them: dropping these would raise the minimum above the clock.
+/// The most slots of a server. Up to this number of layouts is also kept beyond `MAX_OTHERS`, while the clock has not
+/// passed their ids. Dropping such a layout would raise the minimum above the clock.
 pub const MAX_SLOTS: i32 = 4_096;
 
 /// The high-water mark of a node.
@@ -57,7 +57,7 @@ impl NodeHighWaterMarks {
             .map_or(self.minimum, |high_water_mark| high_water_mark.position)
     }
 
-    /// Returns the highest high-water mark, without those of other servers.
+    /// Returns the highest high-water mark of this server's nodes.
     pub fn highest(&self) -> Position {
         let ours = self.high_water_marks.iter().filter(|high_water_mark| !high_water_mark.is_of_another());
         ours.map(|high_water_mark| high_water_mark.position).fold(self.minimum, Position::max)

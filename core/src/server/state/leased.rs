@@ -111,8 +111,8 @@ impl State {
         Some((lease, pending_token))
     }
 
-    /// Returns the database whose registry leases this server's worker id, if the registry is shared and is not the one
-    /// with this identity. Two registries could lease the same worker id.
+    /// Returns the database through which this server's worker id is leased, if its registry is shared and has another
+    /// identity. Two registries could lease the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
@@ -120,8 +120,8 @@ impl State {
         moving.or_else(|| with.and(self.registry.filter(other)))
     }
 
-    /// Returns the instant from which another server may issue under a lease's worker id: one tick after the last one in
-    /// which this server may have issued.
+    /// Returns the instant from which another server may issue under a lease's worker id: the tick after the last tick of
+    /// this server's ids.
     pub fn end_of(&self, lease: &Lease) -> UnixMicros {
         let end_in = |(layout, of): (&Layout, &NodeHighWaterMarks)| {
             let start = if *layout == self.layout { lease.start } else { Position::ZERO };

@@ -156,7 +156,7 @@ impl State {
     }
 
     /// Makes each node begin above all ids issued until now, including ids that the restored state does not record. If
-    /// many servers share the registry, nodes without a high-water mark stay as they are: their leases are still valid,
+    /// many servers share the registry, nodes without a high-water mark stay as they are. Their leases are still valid,
     /// and ids ahead of the clock would keep other servers from leasing.
     fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
@@ -225,8 +225,8 @@ impl State {
             own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
             ..Self::fresh(here)
         };
-        // The previous state's worker ids may have issued ids above all known ones. Each gets a high-water mark, so that
-        // none is chosen as unused.
+        // The previous state's worker ids may have issued ids above all recorded positions. Each gets a high-water mark,
+        // so that none is chosen as unused.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =

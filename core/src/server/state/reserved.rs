@@ -39,7 +39,7 @@ impl State {
         Some(limit)
     }
 
-    /// Records the exact position after the last one that a node issued in a layout, when its term has ended.
+    /// Records the exact end of a node's positions in a layout, after its term has ended.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
         self.set_high_water_mark(layout, node, next, self.others.used(layout));
     }

@@ -120,7 +120,7 @@ impl Series {
         self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
 
-    /// Checks that a key can be set to a value, above which its next number is.
+    /// Checks that a key can be set to a value. The key's next number is above that value.
     pub fn check_value(&self, value: i64) -> Result<(), SeriesError> {
         let lowest = self.start - 1;
         if (lowest..=self.max_value).contains(&value) {

@@ -52,7 +52,7 @@ const fn ids_of(increment: u32) -> u32 {
 }
 
 /// Returns true if a `setval` moves a bound sequence to its end. A bound sequence always stands there, and `pg_dump`
-/// writes such a `setval`. The call does not move the tag or generator.
+/// writes such a `setval`. Such a call must not move the tag or generator.
 pub const fn is_sentinel(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max
 }

@@ -1,5 +1,5 @@
 //! The highest ids of transactions that handed out ids themselves and did not commit, in memory that the caller provides.
-//! A tag keeps its high-water mark without a slot, too.
+//! A tag without a slot keeps its high-water mark.
 //!
 //! Only the transaction that has locked a tag's row raises the mark. The next transaction that locks the row reads the
 //! mark.

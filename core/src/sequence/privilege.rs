@@ -9,8 +9,8 @@ use std::fmt;
 /// A privilege that a role may hold on a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// Ownership. It includes all other privileges, and allows to change the tag, to drop it, and to grant privileges on
-    /// it.
+    /// Ownership. It includes all other privileges, and allows the role to change the tag, to drop it, and to grant
+    /// privileges on it.
     Owner,
     /// The privilege to take ids.
     Usage,

@@ -21,8 +21,8 @@ pub struct TagRow {
     pub period: Period,
     /// The number format.
     pub format: String,
-    /// A random number that changes with each write of the row. After a restore, a different row therefore has a
-    /// different version.
+    /// A random number that changes with each write of the row. Two states of the row never share a version, even after a
+    /// restore.
     pub version: i64,
     /// A random number that changes when the tag is created, or moved back to ids that were handed out.
     pub tag_generation: i64,
@@ -178,7 +178,7 @@ pub enum Unfit {
         /// True if the received id belongs to a later period.
         later: bool,
     },
-    /// The row has other periods than the tag on this server that was handed over to it.
+    /// The registry's row and this server's tag, which was handed over to the registry, have different periods.
     Period {
         /// True if the row has periods.
         dated: bool,

@@ -152,8 +152,8 @@ fn come<'s>(
     sections: &impl Fn(u32) -> Option<&'s Section>,
 ) -> Result<Option<i64>, KeyMiss> {
     let mut locked = bucket.lock();
-    // The owner is checked under the lock. A concurrent sweep then either removes the new entry, or has already removed
-    // the owner.
+    // The owner is checked under the lock. A concurrent sweep then removes the new entry, or this check finds that the
+    // owner is gone.
     if section.owner() != section_ref.owner && holds(Guard::SectionSeen) {
         return Err(KeyMiss::Gone);
     }

@@ -1,7 +1,7 @@
 //! The numbers that the keys of a section may have.
 //!
-//! Memory holds numbers as **offsets** from the section's **origin**, counted from 1. The number at an offset is `origin
-//! + offset * increment`.
+//! Memory holds numbers as **offsets** from the section's **origin**, counted from 1. The number at an offset is
+//! `origin + offset * increment`.
 
 use crate::sequence::definition::Range;
 use crate::sync::{AtomicU64, Ordering};

@@ -83,8 +83,9 @@ pub struct IssuerMemory {
     pub layout: Layout,
     /// The node that the settings ask for.
     pub identity: Identity,
-    /// The clock reference, as the time at which the machine was started. The latest believed reading of the clocks sets
-    /// it; the first one is read at the server's start. The field is kept apart from the fields that every call reads.
+    /// The clock reference, stored as the wall clock's time at the machine's start. Each believed reading of the clocks
+    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every call
+    /// reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,

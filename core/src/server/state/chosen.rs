@@ -145,7 +145,7 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // If the clock has passed none of them, the first choice is taken and the call waits for the clock.
+        // If the clock has passed none of these worker ids, the first choice is taken and the call waits for the clock.
         let worker = free_worker(&used, capacity, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
             .or_else(|| beyond_share(&used, preferred, capacity));
@@ -249,9 +249,9 @@ impl State {
         }
     }
 
-    /// Returns the worker ids of this timeline's share as preferred. The first chosen worker id belongs to the first
-    /// share, and each promotion moves to the next of eight shares. Two servers on different timelines thus choose
-    /// different worker ids.
+    /// Returns the worker ids of this timeline's share as preferred. The first worker id that the server chose determines
+    /// the share of its timeline. Each promotion moves to the next of eight shares. Two servers on different timelines
+    /// thus choose different worker ids.
     fn of_timeline(&self, policy: Policy) -> Preferred {
         let most = capacity(&self.layout);
         let (id, home) = (self.system_identifier, &self.home.identity);

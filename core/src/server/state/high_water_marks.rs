@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The high-water mark of a node that belongs to another server, after the directory was copied.
 pub const OF_ANOTHER: Position = Position::MAX;
 
-/// The most high-water marks that are kept for one layout. Dropping one raises the layout's minimum.
+/// The most high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's minimum.
 const MAX_HIGH_WATER_MARKS: usize = 256;
 
 /// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum of all layouts not kept.

@@ -73,7 +73,8 @@ impl State {
     }
 
     /// Records that this server's registry leases worker ids to other servers. This server must lease its own worker id
-    /// from it, too. Returns true if it already does, or if an administrator set the worker id.
+    /// from it, too. Returns true if the server already leases from its registry, or if an administrator set the worker
+    /// id.
     pub fn leases_out(&mut self, here: &Here, database: u32, identity: &str) -> bool {
         if matches!(here.identity, Identity::Fixed { .. }) {
             return true;
@@ -111,8 +112,8 @@ impl State {
         Some((lease, pending_token))
     }
 
-    /// Returns the database through which this server's worker id is leased, if its registry is shared and has another
-    /// identity. Two registries could lease the same worker id.
+    /// Returns another database than `database`, if worker ids are or will be leased through it from another registry
+    /// than `identity`. `database` must then not join `identity`, because two registries could lease the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));

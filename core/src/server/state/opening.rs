@@ -90,8 +90,9 @@ impl State {
         Ok(self)
     }
 
-    /// Ends a worker id that was valid for one start. A crash may have interrupted a transaction in which a database
-    /// joins a registry. The server then gives up the worker id that it chose, because another node may have it.
+    /// Gives up the worker id under the policy `disposable`, by which a worker id is used for one start only. A crash may
+    /// also have interrupted a transaction in which a database joins a registry. The server then gives up the worker id
+    /// that it chose, because another node may have it.
     fn start(&mut self, here: &Here) {
         if here.policy == Policy::Disposable {
             self.name_worker();
@@ -171,7 +172,7 @@ impl State {
     /// Opens the state in a copied directory, where two servers could issue as one node. Also opens a restored state,
     /// which does not record the ids that were issued after the copy was made.
     fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
-        // If the state is unused, the directory comes from an image, and administrators assign different worker ids.
+        // If the state is unused, the directory comes from an image, and administrators must assign different worker ids.
         let is_image = self.is_unused() && !self.home.is_in(&here.home);
         if is_image && matches!(here.identity, Identity::Fixed { .. }) {
             return Ok(());
@@ -255,8 +256,8 @@ impl State {
             && self.lease.as_ref().is_none_or(Lease::is_chosen)
     }
 
-    /// Replaces the server's own layout if an administrator has changed the setting. The previous layout's high-water
-    /// marks are kept, and ids of the new layout begin above all of them.
+    /// Replaces the server's own layout with the configured one, if the state is unused or an administrator has allowed
+    /// the change. The previous layout's high-water marks are kept, and ids of the new layout begin above all of them.
     fn change_layout(&mut self, here: &Here) {
         let has_room = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
         if !self.is_of_cluster(here) {

@@ -24,8 +24,7 @@ pub struct State {
     pub copy_of: Option<DataDirectory>,
     /// The server's own layout.
     pub layout: Layout,
-    /// The server's own layout after the next restart, if an administrator has changed it and no error prevents the
-    /// change.
+    /// The server's own layout after the next restart, if an administrator has allowed a change.
     #[serde(default)]
     pub next_layout: Option<Layout>,
     /// The clock reference at the time of writing.

@@ -1,10 +1,10 @@
 //! Bound sequences: SQL sequences that return ids of a tag or generator. This module chooses the number that a call
 //! returns.
 //!
-//! A sequence that counts by 1 returns single ids. An application with a block allocator uses a sequence with `INCREMENT
-//! BY n`. There are two kinds of block allocators. For a number v, a "pooled" allocator uses v - n + 1 to v, or v - n to
-//! v - 1. A "pooled-lo" allocator uses v to v + n - 1. A call takes 2 n consecutive ids with v in the middle, so that
-//! both kinds only use ids of this call.
+//! A sequence that counts by 1 returns single ids. An application with a block allocator uses a sequence with
+//! `INCREMENT BY n`. There are two kinds of block allocators. For a number v, a "pooled" allocator uses v - n + 1 to v,
+//! or v - n to v - 1. A "pooled-lo" allocator uses v to v + n - 1. A call takes 2 n consecutive ids with v in the middle,
+//! so that both kinds only use ids of this call.
 
 use crate::error::Explain;
 use crate::generator::snowflake::TakenPositions;

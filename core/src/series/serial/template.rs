@@ -111,7 +111,7 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
             rest
         } else {
             let (field, rest) = split_field(brace).ok_or_else(|| FormatError::Brace {
-                // The brace is one byte, and all bytes before `brace` count.
+                // Characters are counted up to the brace, which is one byte.
                 at: text[..text.len() - brace.len()].chars().count() + 1,
             })?;
             parts.push(Part::parse(field)?);

@@ -36,7 +36,7 @@ pub struct IssuerCounts {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerStatus {
-    /// The time by which the clock is ahead of the time that ids follow, in microseconds.
+    /// The time by which the wall clock is ahead of the time that ids follow, in microseconds.
     pub clock_ahead: AtomicU64,
     /// The lag of a remote registry's clock behind this server's clock at the registry's last answer, in microseconds.
     pub registry_behind: AtomicI64,

@@ -62,7 +62,6 @@ pub struct Generator {
     steps_back: AtomicU64,
     /// The highest tick that the wall clock showed before a step back; 0 without a step back.
     highest: AtomicU64,
-    /// The largest step back, in ticks.
     largest_step_back: AtomicU64,
     /// The ticks before and after the last step back.
     last_step_back: [AtomicU64; 2],
@@ -359,7 +358,6 @@ impl Generator {
         rules.drift_end(layout, at).min(Position(self.limit.load(Ordering::Relaxed)))
     }
 
-    /// Returns the reason why position `from` may not be issued at `at`.
     #[cold]
     fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: Position) -> GeneratorError {
         if from.0 != CLOSED && from >= layout.end_position() {

@@ -129,7 +129,6 @@ pub struct BoundRun {
     increment: Increment,
     /// The consecutive ids so far, fewer than needed.
     ids: Option<Range>,
-    /// Number of times that ids were discarded because they were not consecutive.
     broken: u32,
 }
 

@@ -83,7 +83,6 @@ impl Definition {
         self.first_after(id).map_or(0, |first| self.count_from(first))
     }
 
-    /// Returns the number of ids from `first` on, including `first`.
     fn count_from(&self, first: i64) -> u64 {
         (self.max_value.abs_diff(first) / self.increment.max(1).unsigned_abs()).saturating_add(1)
     }
@@ -132,7 +131,6 @@ impl Range {
         self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
     }
 
-    /// Returns true if all ids fit into a bigint.
     pub(crate) fn is_representable(&self) -> bool {
         let steps = i64::from(self.count.saturating_sub(1));
         self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()

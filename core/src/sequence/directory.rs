@@ -58,7 +58,6 @@ pub struct Directory<'m, V = ()> {
     entries: &'m mut [DirectoryEntry<V>],
     /// The slots at their hashes, with [`NOWHERE`] for empty entries. The length is a power of two, or 0.
     index: &'m mut [u32],
-    /// The first free slot.
     free: u32,
     len: usize,
     shares: Shares<'m>,

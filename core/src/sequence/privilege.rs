@@ -155,6 +155,5 @@ impl fmt::Display for Privileges {
 #[explain(BadArgument, detail = "Privileges are USAGE, SELECT and UPDATE.")]
 #[explain(hint = "Give one of them, several with commas between them, or ALL.")]
 pub struct PrivilegeError {
-    /// The beginning of the word.
     word: String,
 }

@@ -99,7 +99,6 @@ impl HighWaterMark {
 /// an earlier timeline than the current one in `here`. A row from another cluster, as before an upgrade, counts as
 /// written on this cluster's first timeline.
 pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
-    /// The first timeline of a cluster.
     const FIRST: i32 = 1;
     let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
     written.is_some_and(|written| written < here.1)

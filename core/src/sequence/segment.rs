@@ -32,7 +32,6 @@ pub struct Segment {
     cursor: CacheLine<AtomicU64>,
     buffers: [Buffer; 2],
     slot_generation: CacheLine<AtomicU64>,
-    /// Number of times that the buffers were emptied.
     clearings: AtomicU64,
 }
 
@@ -50,7 +49,6 @@ pub struct Stamp {
 #[derive(Debug, Default)]
 struct CacheLine<T>(T);
 
-/// One range and its generation.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
 struct Buffer {
@@ -157,7 +155,6 @@ const fn cursor(generation: u64, offset: u32) -> u64 {
     generation << OFFSET_BITS | offset as u64
 }
 
-/// Returns the generation and the offset of a cursor.
 const fn split(cursor: u64) -> (u64, u32) {
     (cursor >> OFFSET_BITS, low(cursor))
 }
@@ -365,7 +362,6 @@ impl Buffer {
 }
 
 impl Supply {
-    /// Returns the ids for a taker.
     #[inline]
     fn taken(&self, used: u32, count: u32) -> TakenIds {
         let range = Range { first: self.range.at(used), count, increment: self.range.increment };

@@ -253,7 +253,6 @@ impl SlotState {
         self.counts_beside(self.segment.buffer_states())
     }
 
-    /// Returns the counts, given the content of the buffers.
     fn counts_beside(&self, left: BufferStates) -> TagCounts {
         let gone = self.lost.load(Relaxed).saturating_add(left.left());
         TagCounts {
@@ -288,7 +287,6 @@ fn time_since(cell: &AtomicU64, uptime: Duration) -> Option<Duration> {
     (!then.is_zero()).then(|| uptime.saturating_sub(then))
 }
 
-/// Returns the low and the high half of a number.
 #[allow(clippy::cast_possible_truncation, reason = "halves are what is asked for")]
 const fn halves(number: u64) -> (u32, u32) {
     (number as u32, (number >> 32) as u32)

@@ -76,7 +76,6 @@ pub struct TransactionTags<T, S> {
     all: FxHashMap<T, TransactionTag<T, S>>,
 }
 
-/// A tag that the transaction has changed.
 #[derive(Debug)]
 struct TransactionTag<T, S> {
     changes: Vec<Made<S>>,
@@ -238,7 +237,6 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         self.changes.last().map(|made| made.change)
     }
 
-    /// Returns the change with the greatest effect.
     fn worst(&self) -> Option<Change> {
         self.changes.iter().map(|made| made.change).max()
     }

@@ -254,7 +254,6 @@ fn no_tag(registry: Option<&str>) -> String {
     }
 }
 
-/// Returns the name of the privilege that an action needs.
 fn wanted(action: Action) -> &'static str {
     match action {
         Action::Move => Privilege::Update,

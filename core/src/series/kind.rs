@@ -79,7 +79,6 @@ impl SeriesKind {
     }
 }
 
-/// Checks that `step` is 1 to `max_step`, and `max_step` at most [`MAX_STEP`].
 fn check_steps(row: &SeriesRow<'_>) -> Result<(), SeriesError> {
     let step = row.step.ok_or(SeriesError::Missing { column: "step" })?;
     let max_step = row.max_step.ok_or(SeriesError::Missing { column: "max_step" })?;

@@ -3,7 +3,6 @@
 use super::key::Key;
 use rustc_hash::FxHashMap;
 
-/// The id of a series, and one of its keys.
 type KeyOfSeries = (i64, Key);
 
 /// The last numbers that a session got. Remembers at least the [`Recent::KEYS`] keys used last, and at most twice as

@@ -324,7 +324,6 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Returns the reason why the clock does not allow a position to be issued.
     fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
         let now = self.believed_now();
         if let Err(error) = layout.tick(now) {

@@ -113,7 +113,6 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         (Self { file, database, left: RefCell::new(left.collect()) }, error)
     }
 
-    /// Records in the file that the saved ranges of these reservations are used.
     fn record_taken<'a>(
         &self,
         reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,

@@ -146,7 +146,6 @@ pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     all.into_iter().filter(move |one| !keys.contains(key(one)))
 }
 
-/// Drops the oldest records if there are too many.
 fn bound<T>(records: &mut Vec<SavedRecord<T>>) {
     if records.len() > MAX_RECORDS {
         records.sort_by_key(|record| record.stops);
@@ -176,7 +175,6 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// A line after the head.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SavedLine {
@@ -186,7 +184,6 @@ enum SavedLine {
     Taken(TakenUp),
 }
 
-/// The use of a saved range.
 #[derive(Serialize, Deserialize)]
 struct TakenUp {
     of: Name,

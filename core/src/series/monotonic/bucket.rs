@@ -30,7 +30,6 @@ const USED: u64 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub(super) u32);
 
-/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketEntry(u64);
 
@@ -70,7 +69,6 @@ impl BucketEntry {
 }
 
 impl Bucket {
-    /// Returns the entry of a key.
     #[inline]
     pub(super) fn find(&self, label: Label) -> Option<(&AtomicU64, BucketEntry)> {
         self.entries.iter().find_map(|place| {
@@ -80,7 +78,6 @@ impl Bucket {
         })
     }
 
-    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         let taken = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) != BucketEntry::FREE;
         self.entries.iter().filter(taken).count()
@@ -102,7 +99,6 @@ impl Bucket {
     }
 }
 
-/// A bucket whose lock this process holds.
 pub(super) struct LockedBucket<'b> {
     bucket: &'b Bucket,
     hand: u64,

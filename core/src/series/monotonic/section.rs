@@ -71,14 +71,12 @@ impl SectionBounds {
         Self((high as u64) << u32::BITS | low as u64)
     }
 
-    /// Returns the lowest offset.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
     pub(super) const fn low(self) -> u32 {
         self.0 as u32
     }
 
-    /// Returns the highest offset.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "what is left has 32 bits")]
     pub(super) const fn high(self) -> u32 {
@@ -100,7 +98,6 @@ impl Section {
         SectionBounds(self.front.bounds.load(Ordering::Acquire))
     }
 
-    /// Returns the number at an offset.
     #[inline]
     pub(super) fn number(&self, offset: u32) -> i64 {
         let increment = self.front.increment.load(Ordering::Acquire);
@@ -108,18 +105,15 @@ impl Section {
         origin.wrapping_add(u64::from(offset).wrapping_mul(increment)).cast_signed()
     }
 
-    /// Returns the highest offset of an evicted key.
     pub(super) fn base(&self) -> u64 {
         // Relaxed: a key is evicted and comes back under the lock of one bucket.
         self.base.0.load(Ordering::Relaxed)
     }
 
-    /// Records that a key with this offset is evicted.
     pub(super) fn raise_base(&self, offset: u32) {
         self.base.0.fetch_max(offset.into(), Ordering::Relaxed);
     }
 
-    /// Records that a number was taken.
     #[inline]
     pub(super) fn touch(&self) {
         // All takers read this cache line, so it is written at most once between two checks.
@@ -143,7 +137,6 @@ impl Section {
         self.owner() == 0 && self.is_littered()
     }
 
-    /// Records that no entry of the section is left.
     pub(super) fn swept(&self) {
         self.front.littered.store(0, Ordering::Release);
     }

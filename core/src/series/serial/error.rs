@@ -58,7 +58,6 @@ fn date_fields() -> String {
     DateField::ALL.map(|field| format!("{{{}}}", field.name())).join(", ")
 }
 
-/// Returns the fields that distinguish a period from the next one.
 fn fields_for(period: Reset) -> String {
     let fields = DateField::ALL.into_iter().filter(|field| field.period() == period);
     fields.map(|field| format!("{{{}}}", field.name())).collect::<Vec<_>>().join(" or ")

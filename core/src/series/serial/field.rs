@@ -4,7 +4,6 @@ use std::fmt;
 
 /// The longest template, in bytes.
 pub const MAX_FORMAT_BYTES: usize = 64;
-/// The number of digits of the largest number.
 pub(super) const MAX_WIDTH: u8 = 19;
 
 /// A part of a period's first day.

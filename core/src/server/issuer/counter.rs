@@ -83,14 +83,12 @@ impl<H: Host> Issuer<'_, H> {
         Counter { layout, generator: &self.shared.slots[index].generator, slot: Some(index) }
     }
 
-    /// Returns the server's own counter, and the counter of each slot that has a layout.
     pub(super) fn counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
         let slots = issuing.used().enumerate();
         let slots = slots.filter_map(|(index, slot)| Some(self.counter_of(index, slot.layout?)));
         std::iter::once(self.own_counter()).chain(slots).collect()
     }
 
-    /// Returns the counters with an open term.
     pub(super) fn open_counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
         let mut counters = self.counters(issuing);
         counters.retain(|counter| issuing.node_at(counter.slot).is_some());

@@ -115,7 +115,6 @@ impl NoRoom {
 pub const UNWRITABLE: &str = "could not write the state file of snowflake_ids";
 
 impl IssuerError {
-    /// Returns the error for an expired lease of this state.
     pub(super) fn expired(state: &State) -> Self {
         match &state.lease {
             Some(lease) => Self::LeaseEnded { worker: lease.worker, expiry: lease.expiry },

@@ -153,7 +153,6 @@ impl<H: Host> Issuer<'_, H> {
         self.follow(&mut issuing, state)
     }
 
-    /// Returns true if the clock has jumped ahead and ids do not follow it.
     fn has_jumped(&self) -> bool {
         self.host.reading().wall > self.believed_now()
     }

@@ -160,7 +160,6 @@ impl IssuerMemory {
         at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
     }
 
-    /// Returns the reading that the clocks would show now by the clock reference.
     pub(super) fn clock_reference(&self, now: &Reading) -> Reading {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }

@@ -119,7 +119,6 @@ pub struct LayoutGenerator<'a> {
 }
 
 impl<'a> LayoutGenerator<'a> {
-    /// Returns the server's own layout, which needs no slot.
     pub(super) fn own(generator: &'a Generator, layout: &'a Layout) -> Self {
         Self { layout, generator, slot: None }
     }

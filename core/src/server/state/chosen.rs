@@ -114,7 +114,6 @@ impl State {
         }
     }
 
-    /// Chooses a free worker id of the server's own layout.
     fn take_free(&mut self, here: &Here, datacenter: u32, at: UnixMicros) -> Option<Lease> {
         let (used, most) = (self.used_workers(datacenter), capacity(&here.layout));
         let is_first = self.first.is_none()

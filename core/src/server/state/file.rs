@@ -19,7 +19,6 @@ pub const FILE: &str = "snowflake_ids.state.json";
 /// promotion.
 const LENGTH: usize = 1024;
 
-/// The form that this release writes.
 const VERSION: u32 = 3;
 
 /// The upgrades: the first converts form 1 to form 2, and so on. An upgrade never fails. Missing or wrong fields count as

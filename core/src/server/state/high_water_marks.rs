@@ -167,7 +167,6 @@ impl Others {
         &mut self.layouts[index]
     }
 
-    /// Removes and returns a layout's entry.
     pub(super) fn take(&mut self, layout: &Layout) -> OtherLayout {
         let new = || OtherLayout::new(*layout, self.minimum, UnixMicros(0));
         self.position(layout).map_or_else(new, |index| self.layouts.swap_remove(index))

@@ -103,7 +103,6 @@ impl FileIdentity {
 }
 
 impl DataDirectory {
-    /// Returns true if both are the same home, and neither is a copy.
     pub(super) fn is(&self, other: &Self) -> bool {
         if !self.is_in(other) {
             return !holds(Guard::CopyKnown);

@@ -1,5 +1,4 @@
-//! The settings, `snowflake_ids.*`: their values now, what follows from those of server start, and their definitions. What they
-//! mean to users is in docs/settings.md.
+//! The settings `snowflake_ids.*`: definitions, checks and current values. Users find them in docs/settings.md.
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
 use crate::pg::process::PerProcess;
@@ -61,7 +60,7 @@ static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
 static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
 static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-/// The same, read.
+/// The parsed value of `snowflake_ids.shard`.
 static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
 static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_SLOTS);
 static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
@@ -76,34 +75,35 @@ static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
 const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
 
-/// The most ids that a session may take at once.
+/// The highest number of ids that a session may take at once.
 const MAX_CACHE: i32 = 1_000_000;
 
-/// The settings that can't change after server start.
+/// The settings that are fixed at server start.
 #[derive(Clone, Copy)]
 pub struct Config {
     /// The layout of the server's ids.
     pub layout: Layout,
-    /// The node that the server is to issue as.
+    /// The node that this server issues ids as.
     pub identity: Identity,
-    /// Number of tags that can be in use at once.
+    /// Number of tags that can have a slot while no call waits for them.
     pub max_tags: usize,
-    /// Number of layouts beside the server's own that can be in use at once, and how many named generators a database can have.
+    /// Number of layouts in use at once besides the server's own. Also the highest number of named generators in a
+    /// database.
     pub max_generators: usize,
-    /// Number of bytes of shared memory that the keys of monotonic series take.
+    /// Bytes of shared memory for the keys of monotonic series.
     pub series_memory: usize,
 }
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// Checks the settings of server start against each other, and keeps what follows from them.
+/// Checks that the settings of server start fit together, and stores the result for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
     let config = checked()?;
     CONFIG.get_or_init(|| config);
     Ok(())
 }
 
-/// Returns what follows from the settings of server start; None before they were checked.
+/// Returns the settings of server start; None before [`check`].
 pub fn config() -> Option<&'static Config> {
     CONFIG.get()
 }
@@ -125,12 +125,12 @@ fn checked() -> Result<Config, Box<ErrorReport>> {
     Ok(Config { layout, identity, max_tags, max_generators, series_memory })
 }
 
-/// The number that a worker id is set to; None for auto, and for what is no number.
+/// Parses a worker id; None for `auto` and for text that is no number.
 fn parse_worker(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
 }
 
-/// Returns whether the setting of a field fits the layout, which may have been set after it.
+/// Checks that a setting fits the layout. The layout may have been set later than the field.
 fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
@@ -142,12 +142,12 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
     })
 }
 
-/// Has the server be started with another layout from now on.
+/// Writes another layout to the configuration. It takes effect at the next server start.
 pub fn set_layout_at_next_start(layout: &Layout) {
     guc::alter_system(LAYOUT_NAME, &layout.to_string());
 }
 
-/// The layout setting of a server that did not preload the library, as `postgresql.conf` gives it.
+/// Returns the layout setting of a server that did not preload the library, as its configuration gives it.
 pub fn layout_text_without_preload() -> String {
     guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
 }
@@ -156,7 +156,7 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
     read(setting).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns what the generator may do for this session.
+/// Returns the limits for the generator in this session.
 #[inline]
 pub fn rules() -> Rules {
     Rules {
@@ -169,7 +169,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// Returns what to do when the clock is behind by more than the rules allow.
+/// Returns the action for a clock that is behind by more than the rules allow.
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
@@ -178,7 +178,7 @@ pub fn rollback() -> ClockRollback {
     }
 }
 
-/// Returns which worker id to lease.
+/// Returns the policy by which a worker id is chosen for a lease.
 pub fn worker_id_policy() -> Policy {
     match read(&WORKER_ID_POLICY) {
         PolicyChoice::Reuse => Policy::Reuse,
@@ -187,79 +187,79 @@ pub fn worker_id_policy() -> Policy {
     }
 }
 
-/// Returns how far ahead a worker id is leased.
+/// Returns the time for which a worker id is leased in advance.
 pub fn lease_duration() -> Duration {
     Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
 }
 
-/// Returns how far the clock may differ from the registry's.
+/// Returns the largest accepted difference between this server's clock and the registry's.
 pub fn max_clock_skew() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_SKEW).unsigned_abs().into())
 }
 
-/// The longest that the answer of a registry is waited for.
+/// Returns the longest wait for a registry's answer.
 pub fn registry_timeout() -> Duration {
     Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
 }
 
-/// The largest step forward of the clock that is followed.
+/// Returns the largest sudden step forward of the clock that ids follow.
 pub fn max_clock_jump() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
 }
 
-/// Returns how far beyond the clock the high-water mark is raised.
+/// Returns how far the high-water mark is raised ahead of the clock.
 pub fn reserve() -> Duration {
     Duration::from_millis(read(&RESERVE).unsigned_abs().into())
 }
 
-/// The longest a call sleeps for the clock.
+/// Returns the longest time that a call sleeps for the clock.
 pub fn clock_wait_timeout() -> Duration {
     Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns the number of ids this session takes at once.
+/// Returns the number of ids that this session takes at once.
 #[inline]
 pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
 }
 
-/// The shard whose ids named generators issue that have none of their own; None: every id.
+/// Returns the shard for named generators that have no shard of their own; None if they may issue every id.
 #[inline]
 pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()
 }
 
-/// The share of a segment, in percent, after which the next one is fetched.
+/// Returns the share of a segment, in percent, after which the next segment is fetched.
 pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
 }
 
-/// Returns the time that a segment should last.
+/// Returns the target duration of a segment.
 pub fn segment_target_duration() -> Duration {
     Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
 }
 
-/// The longest that a call waits for ids of a tag.
+/// Returns the longest time that a call waits for ids of a tag.
 pub fn segment_wait_timeout() -> Duration {
     Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns how far apart the readings of the last hour are; zero: none are taken.
+/// Returns the interval between readings of the counters; zero if no readings are taken.
 pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
-/// Returns the number of sequences a database can have bound.
+/// Returns the highest number of sequences that a database can bind.
 pub fn max_bound_sequences() -> i64 {
     read(&MAX_BOUND_SEQUENCES).into()
 }
 
-/// Returns whether this session's calls make the tags that there are not.
+/// Returns whether calls of this session create unknown tags.
 pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }
 
-/// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
+/// Defines all settings. A wrong value in `postgresql.conf` keeps the server from starting.
 pub fn define() {
     define_identity();
     define_leases();
@@ -268,7 +268,7 @@ pub fn define() {
     guc::reserve_prefix(c"snowflake_ids");
 }
 
-/// The server's identity, which is fixed while it runs.
+/// Defines the settings of the server's identity, which is fixed while the server runs.
 fn define_identity() {
     let about = postmaster(
         LAYOUT_NAME,
@@ -437,7 +437,7 @@ impl Rule for LayoutCheck {
     }
 }
 
-/// Returns what an error of the core says of a value.
+/// Converts an error of the core to a reason why a value is refused.
 fn problem(error: &impl Explain) -> BadValue {
     let mut detail = sentence(&format!("{error}."));
     if let Some(more) = error.detail() {
@@ -449,7 +449,7 @@ fn problem(error: &impl Explain) -> BadValue {
 struct ShardCheck;
 
 impl ShardCheck {
-    /// None of a text that is empty.
+    /// Parses a shard; None for an empty text.
     fn read(text: &str) -> Result<Option<Shard>, ShardError> {
         if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) }
     }

@@ -1,4 +1,4 @@
-//! `snowflake_uuid` and `snowflake_uuid_text`.
+//! The functions `snowflake_uuid` and `snowflake_uuid_text`.
 
 use super::snowflake::{cached, looked_up};
 use crate::named::CachedGenerator;
@@ -27,18 +27,18 @@ entry!(
     snowflake_uuid_of_generator_wrapper,
     pg_finfo_snowflake_uuid_of_generator_wrapper,
     guarded_of_generator,
-    // SAFETY: called by the server, with what it passes.
+    // SAFETY: the server calls this function with its argument.
     |call| as_uuid(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
-    // SAFETY: as above.
+    // SAFETY: the server calls this function with its argument.
     |call| next("snowflake_uuid", Some(unsafe { looked_up(call) }), as_uuid)
 );
 entry!(
     snowflake_uuid_text_of_generator_wrapper,
     pg_finfo_snowflake_uuid_text_of_generator_wrapper,
     guarded_text_of_generator,
-    // SAFETY: called by the server, with what it passes.
+    // SAFETY: the server calls this function with its argument.
     |call| as_text(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
-    // SAFETY: as above.
+    // SAFETY: the server calls this function with its argument.
     |call| next("snowflake_uuid_text", Some(unsafe { looked_up(call) }), as_text)
 );
 

@@ -34,7 +34,7 @@ pub enum For {
     State,
     /// The counters that limit repeated log lines.
     LogLimit,
-    /// The removal of what dropped sections left behind.
+    /// The removal of the keys of abandoned sections.
     Sweep,
     /// The high-water marks of ids that transactions have handed out and may still roll back.
     HighWaterMarks,

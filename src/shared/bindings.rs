@@ -1,11 +1,12 @@
-//! Counts of changes of each database's bindings of sequences. A process that cannot read them, as their table is locked,
-//! goes by what it read last where this is as it was then.
+//! Counters of changes to the sequence bindings of each database. A process that cannot read the binding table because it
+//! is locked keeps using its cached bindings if the counter is unchanged since it read them.
 
 use crate::pg::server;
 use crate::pg::shmem::Shmem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More databases than this share counters: a change in one has processes of another read once more.
+/// Databases share counters if there are more than this number. A change in one database then makes processes of another
+/// one read their bindings again.
 const COUNTERS: usize = 256;
 
 pub struct Changes([AtomicU64; COUNTERS]);
@@ -19,12 +20,12 @@ impl Changes {
         self.0.get(database % COUNTERS)
     }
 
-    /// The changes of this database's bindings that were committed since the server started.
+    /// Returns the number of committed changes to this database's bindings since server start.
     pub fn count(&self) -> Option<u64> {
         self.of_database().map(|count| count.load(Ordering::Acquire))
     }
 
-    /// Counts one, which others can see by now, and whose locks are still held.
+    /// Counts a committed change. The caller still holds the locks of its transaction.
     pub fn add(&self) {
         if let Some(count) = self.of_database() {
             count.fetch_add(1, Ordering::AcqRel);

@@ -13,17 +13,17 @@ use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use snowflake_ids_core::series::monotonic::Section;
 use std::ops::Deref;
 
-/// Everything about one tag.
+/// The shared state of one tag.
 #[repr(C)]
 #[derive(Default)]
 pub struct Slot {
     state: SlotState,
-    /// Broadcast when a request was answered.
+    /// Condition variable, signalled when a request was answered.
     pub answered: Condition,
-    /// How the tag's numbers are written. Changed with the directory locked for writing.
+    /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    /// The section of a monotonic series that the tag is for. Opened and given ranges with the directory locked for writing, out of
-    /// the buffers; closed where they are emptied.
+    /// The section of a monotonic series, if the tag belongs to one. With the directory locked for writing, a process opens
+    /// the section and moves ranges from the buffers into it. The section closes when the buffers are emptied.
     pub section: Section,
 }
 
@@ -37,22 +37,22 @@ impl Deref for Slot {
 }
 
 impl Slot {
-    /// Makes it another tag's, or free: see [`SlotState::hand_over`].
+    /// Gives the slot to another tag, or frees it: see [`SlotState::hand_over`].
     pub fn hand_over(&self, slot_generation: u64) -> TagCounts {
         self.section.shut();
         self.state.hand_over(slot_generation, SystemClock.now())
     }
 
-    /// Takes away what is in the buffers: see [`SlotState::clear`].
+    /// Empties the buffers: see [`SlotState::clear`].
     pub fn clear(&self) -> BufferStates {
-        // Its range was taken out of the buffers before, and counts as handed out.
+        // The section's range was taken out of the buffers, so it counts as handed out.
         self.section.close();
         self.state.clear()
     }
 
-    /// Returns whether ids were taken since the hand's last visit: see [`SlotState::has_moved`].
+    /// Returns whether ids were taken since the last visit of the clock-sweep hand: see [`SlotState::has_moved`].
     pub fn has_moved(&self) -> bool {
-        // A section's numbers were taken out of the buffers before.
+        // A section's numbers leave the buffers before they are used, so the section has its own flag.
         self.section.was_used() | self.state.has_moved()
     }
 }

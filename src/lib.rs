@@ -1,6 +1,6 @@
 //! `snowflake_ids`: distributed 64-bit ids as column defaults, inside PostgreSQL.
 //!
-//! This crate is the shell around `snowflake_ids_core`. The core holds the algorithms. This crate holds the settings, the
+//! The algorithms are in the crate `snowflake_ids_core`. This crate connects them to the server: it holds the settings, the
 //! shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
 
 mod entry;
@@ -26,14 +26,14 @@ use pgrx::prelude::*;
 
 /// Initializes the library. The server calls this function at server start if `shared_preload_libraries` names the library.
 /// Otherwise the first call of one of its functions loads the library into that session. Such a session can only decode
-/// ids, because the shared memory that generates ids is created at server start.
+/// ids, because the server creates shared memory for new ids only at its start.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::backtrace::suppress();
     if !pg::server::preloading() {
         return;
     }
-    // Settings come first: they determine the size and the content of shared memory.
+    // The settings determine the size and the content of shared memory, so they come first.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
@@ -62,12 +62,12 @@ fn memory_made() {
     worker::saved_ranges::restore_high_water_marks();
 }
 
-/// Saves the unused ids to the saved-range file.
+/// Saves ids that were reserved and not used to the saved-range file.
 fn server_stopped() {
     worker::saved_ranges::save();
 }
 
-/// Forgets the values behind `currval`, `lastval` and their counterparts, like DISCARD does for the server's own sequences.
+/// Forgets the values that this session got last, as DISCARD SEQUENCES forgets the server's own.
 fn session_discarded() {
     snowflake::forget_last();
     segment::cache::forget_last();
@@ -79,10 +79,10 @@ fn session_discarded() {
 #[path = "../pg_test/backend/mod.rs"]
 mod backend_tests;
 
-/// Setup that `cargo pgrx test` expects under this name.
+/// Functions that `cargo pgrx test` calls.
 #[cfg(test)]
 pub mod pg_test {
-    /// Does nothing: the settings below suffice.
+    /// Does nothing. The settings below suffice.
     pub fn setup(_options: Vec<&str>) {}
 
     /// Returns the lines of the test server's `postgresql.conf`.

@@ -81,7 +81,6 @@ const MAX_CACHE: i32 = 1_000_000;
 /// The settings that are fixed at server start.
 #[derive(Clone, Copy)]
 pub struct Config {
-    /// The layout of the server's ids.
     pub layout: Layout,
     /// The node that this server issues ids as.
     pub identity: Identity,
@@ -130,7 +129,7 @@ fn parse_worker(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
 }
 
-/// Checks that a setting fits the layout. The layout may have been set later than the field.
+/// Checks that a datacenter id or worker id fits the layout.
 fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
@@ -142,7 +141,7 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
     })
 }
 
-/// Writes another layout to the configuration. It takes effect at the next server start.
+/// Sets the layout for the next server start with ALTER SYSTEM.
 pub fn set_layout_at_next_start(layout: &Layout) {
     guc::alter_system(LAYOUT_NAME, &layout.to_string());
 }
@@ -169,7 +168,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// Returns the action for a clock that is behind by more than the rules allow.
+/// Returns the action for a clock that is behind by more than `max_drift`.
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
@@ -187,7 +186,7 @@ pub fn worker_id_policy() -> Policy {
     }
 }
 
-/// Returns the time for which a worker id is leased in advance.
+/// Returns the duration of a lease of a worker id.
 pub fn lease_duration() -> Duration {
     Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
 }
@@ -437,7 +436,7 @@ impl Rule for LayoutCheck {
     }
 }
 
-/// Converts an error of the core to a reason why a value is refused.
+/// Converts an error of the core to the reason for refusing a value.
 fn problem(error: &impl Explain) -> BadValue {
     let mut detail = sentence(&format!("{error}."));
     if let Some(more) = error.detail() {

@@ -1,4 +1,4 @@
-//! Shared memory: one module for each block.
+//! Shared memory. Each module holds one block or a part of one.
 
 pub mod bindings;
 pub mod generator;

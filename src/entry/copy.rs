@@ -1,11 +1,11 @@
 //! Support function that lets COPY FROM insert rows in batches.
 //!
-//! COPY FROM inserts row by row if a default is volatile, because such a default might read the table. The defaults of this
-//! extension never do. But they must stay VOLATILE: ALTER TABLE ... ADD COLUMN evaluates a STABLE default only once for all
-//! rows.
+//! COPY FROM inserts row by row if a default is volatile, because a volatile default might read the table. The defaults of
+//! this extension never read the table. But they must stay VOLATILE: ALTER TABLE ... ADD COLUMN evaluates a STABLE default
+//! only once for all rows.
 //!
-//! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. It replaces a call by its
-//! COPY variant: a STABLE function with the same entry point.
+//! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. It replaces each call by a
+//! call of the COPY variant, a STABLE function with the same entry point.
 
 use crate::pg::{catalog, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
@@ -13,7 +13,7 @@ use std::ffi::CStr;
 
 info!(pg_finfo_nextval_support_wrapper);
 
-/// Answers the planner's request about a call of a function that creates ids.
+/// Answers a planner request about a call of an id function.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     const NO_ANSWER: pg_sys::Datum = pg_sys::Datum::null();
@@ -30,10 +30,10 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
 }
 
-/// Returns a call of the COPY variant that replaces this call. Returns null if the function has no variant, or if the role
-/// may not call both functions.
+/// Returns a call of the COPY variant in place of this call. Returns null if there is no variant, or if the role may not
+/// call both functions.
 ///
-/// # Safety The planner calls this function, with a call of a function that has the support function above.
+/// # Safety The planner makes this request about a function that has the support function above.
 #[pg_guard]
 unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datum {
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
@@ -48,7 +48,7 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
             _ if !(*call).args.is_null() && is_of_tag() => c"segment_nextval_in_copy",
             _ => c"snowflake_nextval_in_copy",
         };
-        // Everyone may call the variant, so the caller's privilege on the original function decides.
+        // Everyone may call the COPY variant, so the caller's privilege on the original function has to be checked.
         let Some(copy_variant) = catalog::function_beside((*call).funcid, name, types) else { return NONE };
         if !role::may_execute((*call).funcid) || !role::may_execute(copy_variant) {
             return NONE;
@@ -71,7 +71,7 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
     }
 }
 
-/// Returns whether a function of this name creates ids of a generator, as opposed to ids of a tag.
+/// Returns whether a function of this name creates ids of a generator. Otherwise it creates ids of a tag.
 fn is_snowflakes(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"snowflake_")
 }

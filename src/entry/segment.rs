@@ -34,7 +34,7 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         }
         let tag = bytes_of(argument.value);
         let seen = &raw mut (*(*call).flinfo).fn_extra;
-        // Most calls name the same tag as the previous row.
+        // Consecutive rows mostly have the same tag.
         let cached = match (*seen).cast::<CachedTag>().as_ref() {
             Some(cached) if *cached.tag == *tag => cached,
             // A longer text cannot be a tag, and its lookup would take long.

@@ -1,4 +1,5 @@
-//! The trigger that fills a column with numbers of a series. It runs for each row, so it bypasses pgrx's trigger interface.
+//! The trigger that fills a column with numbers of a series. It bypasses pgrx's trigger interface, because it runs for each
+//! row.
 
 use crate::pg::report::{raise, report};
 use crate::pg::tag;
@@ -26,7 +27,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let column = table.column(column).unwrap_or_else(|error| raise(*error));
         let key = table.column(key_column).and_then(|column| table.key(&column));
         if table.value(&column).is_some() {
-            // The number is read as a bigint key. If the key is wrong, the row is stored all the same.
+            // A number to raise the counter to is read like a bigint key. A wrong key in the row is no error here.
             if let (Ok(Key::Bigint(number)), Ok(key)) = (table.key(&column), key) {
                 let raised = series::raise_to(series.to_bytes(), &key, number, owner);
                 raised.unwrap_or_else(|error| raise(error));
@@ -70,7 +71,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
     }
 }
 
-/// Returns the three names; None if the trigger is of another kind.
+/// Returns the trigger's three arguments; None if the trigger is not BEFORE INSERT FOR EACH ROW with three arguments.
 ///
 /// # Safety The server passes this struct to a trigger; the names live as long as the call.
 unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
@@ -104,7 +105,7 @@ struct CallingTable<'a> {
     series: &'a CStr,
 }
 
-/// A column of the table.
+/// A column of the table: the column to fill, or the column of the key.
 struct KeyColumn<'a> {
     name: &'a CStr,
     number: i16,

@@ -36,9 +36,10 @@ entry!(
     |call| unsafe { next(call, uuid) }
 );
 
-/// Returns the next number of a key if shared memory has one and the session's previous call used the same series.
+/// Returns the next number of a key from shared memory. Returns None if it holds none, or if the session's previous call
+/// used another series.
 ///
-/// # Safety The server calls this for a function with a text and a key; `key` reads the key's type.
+/// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
 #[inline]
 unsafe fn at_once(
     call: pg_sys::FunctionCallInfo,
@@ -58,7 +59,7 @@ unsafe fn at_once(
 
 /// Returns the next number of a key. May wait, and may run SQL.
 ///
-/// # Safety The server calls this for a function with a text and a key; `key` reads the key's type.
+/// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
 unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -> Key) -> i64 {
     // SAFETY: the function has two arguments. The length of the name is checked before it is read.
     let (name, of) = unsafe {
@@ -72,7 +73,7 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         (bytes_of(name.value), of)
     };
     if of.isnull {
-        // An error of the series takes precedence over a null key.
+        // If the series also has an error, this error is raised first.
         let cached = series::look_up(name).unwrap_or_else(|error| raise(error));
         raise(report(&SeriesError::NullKey { series: cached.shown() }));
     }

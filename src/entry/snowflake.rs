@@ -46,7 +46,7 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
             return None;
         }
         let name = bytes_of(argument.value);
-        // Most calls name the same generator as the previous row.
+        // Consecutive rows mostly have the same generator.
         match seen.cast::<CachedGenerator>().as_ref() {
             Some(cached) if cached.name() == name => Some(cached),
             // A longer text cannot be a name, and its lookup would take long.
@@ -64,11 +64,12 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
     }
 }
 
-/// A bit in the stored address: the argument is a constant, so later calls need not compare the name.
+/// A flag in the low bit of the stored address. If it is set, the argument is a constant, and later calls need not compare
+/// the name.
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 
-/// Returns whether the first argument of a call is a constant. A parameter does not count, because a plan is reused with
+/// Returns whether the first argument of a call is a constant. A parameter does not count, because a plan is run again with
 /// other values.
 ///
 /// # Safety The expression is a node or null.
@@ -85,7 +86,7 @@ unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns the generator that the argument names. Fails if there is none.
+/// Returns the generator that the argument names. Fails if the generator does not exist.
 ///
 /// # Safety The server calls this for a strict function with a text argument.
 pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static CachedGenerator {

@@ -1,14 +1,14 @@
 //! Entry points of trigger functions.
 //!
-//! pgrx panics if a trigger function is called in any other way than by a trigger. The entry points below raise an ordinary
-//! SQL error before pgrx's entry point is reached, as plpgsql does.
+//! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error first,
+//! like plpgsql.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
 
-/// Defines an entry point, its calling convention, and the call of the entry point behind it.
+/// Defines an entry point, its calling convention, and the call of pgrx's entry point.
 macro_rules! trigger {
     ($entry:ident, $info:ident, $behind:ident) => {
         unsafe extern "C-unwind" {

@@ -3,7 +3,6 @@
 use crate::pg::shmem::Shmem;
 use snowflake_ids_core::report::history::History;
 
-/// The shared memory block.
 pub static HISTORY: Shmem<History> = Shmem::new(c"snowflake_ids history", || 0, |_| Some(History::default()));
 
 /// Returns the history; None if the library was not preloaded.

@@ -7,7 +7,6 @@ use crate::shared::worker_slot::WorkerSlot;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The messages.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Leases {
@@ -17,11 +16,11 @@ pub struct Leases {
     pub answered: Condition,
     /// The slot of the lease worker, assigned by the launcher. At most one lease worker runs at a time.
     pub worker_slot: WorkerSlot,
-    /// The result of the last survey of a database: its `Use`, counted from 1; 0 once consumed.
+    /// The result of the last survey of a database: the number of its `Use`, from 1; 0 once consumed.
     pub found: AtomicU32,
     /// Number of lease workers that have connected to their database.
     pub arrivals: AtomicU64,
-    /// The database whose lock the last lease worker could not get while it connected; else 0.
+    /// The database whose lock the last lease worker could not get when it connected; else 0.
     pub locked_out: AtomicU32,
     /// The foreign server that the worker id is leased from; empty for this server. Written under the state lock.
     pub origin: SharedText<8>,
@@ -29,7 +28,6 @@ pub struct Leases {
     pub trouble: SharedText<512>,
 }
 
-/// The shared memory block.
 pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
 
 /// Returns the messages; None if the library was not preloaded.

@@ -4,7 +4,6 @@ use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use snowflake_ids_core::report::progress::ProgressSlot;
 
-/// The shared memory block.
 pub static PROGRESS: Shmem<&[ProgressSlot]> = Shmem::new(
     c"snowflake_ids progress",
     || Rest::for_array::<ProgressSlot>(server::max_processes()),

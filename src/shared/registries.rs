@@ -1,4 +1,4 @@
-//! The health of the registries of all databases, in shared memory. The processes that ask them use it, and so does the
+//! The health of the registries of all databases, in shared memory. Processes that ask a registry use it, and so does the
 //! status view.
 
 use crate::pg::clock::{SystemClock, uptime};
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
-/// Number of registries that have an entry. The server keeps no history of further registries.
+/// The highest number of registries with an entry. The server keeps no history of further registries.
 const MOST: usize = 64;
 
 /// The history of one registry of one database since server start. Several workers may write it at once.
@@ -27,7 +27,7 @@ pub struct RegistryEntry {
     pub calls: AtomicU64,
     pub failures: AtomicU64,
     in_a_row: AtomicU64,
-    /// The start of the current request, in microseconds of uptime; 0 if there is none.
+    /// The start of the request in progress, in microseconds of uptime; 0 if there is none.
     asked_at: AtomicU64,
     /// The time of the last failure, in microseconds of uptime.
     failed_at: AtomicU64,
@@ -39,7 +39,7 @@ pub struct RegistryEntry {
     writing: AtomicBool,
     server: SharedText<8>,
     error: SharedText<64>,
-    /// True if the error text reveals the registry's address. Most users then see `briefly` instead.
+    /// True if the error text reveals the registry's address. Users without `pg_read_all_stats` then see `briefly` instead.
     private: AtomicBool,
     briefly: SharedText<16>,
     hint: SharedText<32>,
@@ -90,7 +90,7 @@ impl EndpointStatus for SharedEndpointStatus {
 
     fn complain(&self, complaint: &Complaint) {
         let Some(entry) = self.0 else { return };
-        // The text is hidden before it is written. It becomes visible after the old secret text is overwritten.
+        // `private` is true while the texts change, so that no user sees a secret text.
         entry.private.store(true, Release);
         entry.write(&entry.briefly, complaint.briefly.as_deref().unwrap_or_default());
         entry.write(&entry.error, &complaint.why);
@@ -108,7 +108,7 @@ impl EndpointStatus for SharedEndpointStatus {
 }
 
 impl RegistryEntry {
-    /// Returns the registry's fault, if any, as the session's user may see it.
+    /// Returns the registry's fault, or the time that it has not answered, for the session's user.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -132,13 +132,13 @@ impl RegistryEntry {
         }
     }
 
-    /// Returns the last error, as the session's user may see it. The user may not be allowed to see the registry's address
-    /// and the names of tags. The text is empty if there is no error.
+    /// Returns the last error for the session's user, who may not be allowed to see addresses and names of tags. Empty if
+    /// there is none.
     pub fn error(&self) -> String {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
     }
 
-    /// Returns the hint, as the session's user may see it.
+    /// Returns the hint for the session's user.
     fn shown_hint(&self) -> String {
         if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
     }
@@ -154,7 +154,7 @@ impl RegistryEntry {
         (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(pause))
     }
 
-    /// Writes a text unless another process is writing one. Then the other text stays, because it is just as recent.
+    /// Writes a text. If another process is writing at the same time, its text stays: it is just as recent.
     fn write<const WORDS: usize>(&self, shared_text: &SharedText<WORDS>, text: &str) {
         if !self.writing.swap(true, AcqRel) {
             shared_text.write(text);
@@ -162,7 +162,7 @@ impl RegistryEntry {
         }
     }
 
-    /// Resets the entry if the foreign server has changed.
+    /// Resets the entry if the registry is another foreign server now.
     fn is_for(&self, server: &str) {
         if self.server.read().1 != server {
             for count in [&self.calls, &self.failures, &self.in_a_row, &self.last_duration] {
@@ -176,15 +176,14 @@ impl RegistryEntry {
     }
 }
 
-/// The shared memory block.
 pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     c"snowflake_ids registries",
     || Rest::for_array::<RegistryEntry>(MOST),
     |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 
-/// Returns the entry of a registry, and creates it if needed. Returns None if all entries are taken, or without shared
-/// memory.
+/// Returns the entry of a registry, and creates the entry if needed. Returns None if all entries are taken, or without
+/// shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;
@@ -218,7 +217,7 @@ pub fn forget(database: u32) {
     }
 }
 
-/// Resets the counts of a database's registries. Their health stays.
+/// Resets the counts of a database's registries. The data about their health stays.
 pub fn reset_counts(database: u32) {
     for entry in of_database(database) {
         entry.calls.store(0, Relaxed);
@@ -230,14 +229,14 @@ fn of_database(database: u32) -> impl Iterator<Item = &'static RegistryEntry> {
     all().iter().filter(move |entry| database_of(entry.key.load(Acquire)) == database)
 }
 
-/// Returns the databases with a failed registry that is due to be asked again.
+/// Returns the databases that have a failed registry which is due for another request.
 pub fn to_be_probed() -> BTreeSet<u32> {
     let now = uptime();
     let failing = all().iter().filter(|entry| failover::is_to_be_probed(entry.health(), now));
     failing.map(|entry| database_of(entry.key.load(Acquire))).filter(|database| *database != 0).collect()
 }
 
-/// Returns whether a database has a failed registry that is not due to be asked again.
+/// Returns whether a database has a failed registry that is not yet due for another request.
 pub fn is_pausing(database: u32) -> bool {
     let mut entries = (0..).map_while(|position| find(database, position));
     entries.any(|entry| entry.retry_at().is_some() && !failover::is_to_be_probed(entry.health(), uptime()))
@@ -262,7 +261,7 @@ fn key(database: u32, position: u32) -> u64 {
     (u64::from(position) + 1) << 32 | u64::from(database)
 }
 
-/// Returns whether the entry now belongs to `key`. Another process may have been faster, perhaps with the same key.
+/// Takes an entry for `key`. Returns whether `key` has the entry now; another process may have taken it for the same key.
 fn claim(place: &AtomicU64, key: u64) -> bool {
     place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
 }

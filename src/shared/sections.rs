@@ -10,30 +10,28 @@ use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{Bucket, Hash, Keys, Section};
 
-/// The keys, and the lock that serializes sweeps.
+/// The keys, and a lock for sweeps.
 pub struct Sections {
     keys: Keys<'static>,
-    /// Held during a sweep.
+    /// Held by the process that sweeps.
     sweeping: RwLock<LwLock, ()>,
 }
 
-/// The shared memory block.
 pub static SECTIONS: Shmem<Sections> = Shmem::new(c"snowflake_ids sections", rest, make);
 
 impl Sections {
-    /// Returns the keys.
     #[inline]
     pub fn keys(&self) -> &Keys<'static> {
         &self.keys
     }
 
-    /// Returns the hash of a key, which determines its place among the keys.
+    /// Returns the hash of a key, which determines its bucket.
     #[inline]
     pub fn hash(&self, series: i64, key: &Key) -> Hash {
         Hash::of(self.keys.secret(), series, key)
     }
 
-    /// Removes the keys of abandoned sections, if `needs` still returns true after the lock was taken.
+    /// Removes the keys of all sections that were given up. Does nothing if `needs` returns false after the lock was taken.
     #[cold]
     pub fn sweep(&self, slots: &[Slot], needs: impl Fn() -> bool) {
         let _alone = self.sweeping.write();

@@ -1,4 +1,4 @@
-//! The tags in use on this server, their buffers, and the slots of the workers that fill them, in shared memory.
+//! The tags in use on this server, their buffers, and the slots of the refill workers, in shared memory.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
@@ -19,47 +19,46 @@ use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The lowest number of tags for which the high-water marks of uncommitted ids can be kept.
+/// The lowest number of tags for which high-water marks can be kept.
 const HIGH_WATER_MARKS: usize = 1_024;
 
 #[repr(C, align(64))]
 pub struct Segments {
     /// Number of tags that keep their slots while no call waits for them: the setting `max_tags`.
     pub slot_count: usize,
-    /// The slots: `slot_count`, and one more for each process that can wait for ids of a tag. A waiting call therefore
-    /// always finds one.
+    /// The slots: `slot_count`, and one more for each process that can wait for ids of a tag. A waiting call always finds a
+    /// slot.
     pub slots: &'static [Slot],
     /// The slots that have requests.
     pub asked: RequestBitmap<'static>,
     /// Number of slots that calls wait for. Changed with the directory locked.
     pub awaited: AtomicUsize,
-    /// The hand of the clock-sweep that chooses slots to evict. Moved with the directory locked for writing.
+    /// The position of the clock sweep that chooses slots to evict. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
-    /// Number of calls that found no slot for their tag.
+    /// Number of calls whose tag had no slot.
     pub misses: AtomicU64,
     /// Number of times that a tag lost its slot to another tag.
     pub evictions: AtomicU64,
-    /// The highest ids that uncommitted transactions have handed out by themselves, for as many tags as there are slots, or
-    /// more.
+    /// The highest ids that transactions have handed out by themselves and not committed, by tag.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
-    /// The map from tags to slots. Processes also hold it for writing while they publish or withdraw ids.
+    /// The map from tags to slots. Processes that publish or withdraw ids also lock it for writing.
     pub directory: RwLock<LwLock, Directory<'static>>,
     pub worker_slots: &'static [WorkerSlot],
     pub launcher: WorkerLatch,
-    /// True if more databases need a worker than there are worker slots. Idle workers then end at once.
+    /// True if databases wait for a worker slot. Workers without work then end at once.
     pub crowded: AtomicBool,
-    /// The latest log messages about tags from all workers, to limit repetition.
+    /// The last messages about tags in the log, from all workers. They limit repetition.
     pub logged: RwLock<LwLock, LogLimit>,
-    /// The last generation of a slot. Each owner of a slot gets a new generation.
+    /// The generation that was drawn last. No two owners of a slot have the same generation.
     slot_generations: AtomicU64,
-    /// The sum of the counts of evicted tags. Changed with the directory locked for writing.
+    /// The sum of the counts of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
 }
 
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
-    /// Requests a refill of a slot, and returns the ticket. With `creates` the refill worker may create the tag.
+    /// Requests a refill of a slot, and returns the ticket. If `creates`, the refill worker may create the tag.
     pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
         let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
         self.asked.record(self.slot_of(slot));
@@ -71,7 +70,7 @@ impl Segments {
         self.asked.slots_with_requests(|slot_index| self.is_asked(slot_index))
     }
 
-    /// Restores the bits of requests whose callers ended between the request and its bit.
+    /// Sets the bits of requests whose callers ended before they could set them.
     pub fn record_pending(&self) {
         let asked = (0..self.slots.len()).filter(|slot_index| self.is_asked(*slot_index));
         asked.for_each(|slot_index| self.asked.record(slot_index));
@@ -86,7 +85,7 @@ impl Segments {
         self.slot_generations.fetch_add(1, Relaxed) + 1
     }
 
-    /// Gives a slot to another tag, or frees it. Only with the directory locked for writing.
+    /// Gives a slot to another tag, or frees the slot. Only with the directory locked for writing.
     pub fn hand_over(&self, slot: &Slot) {
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
@@ -192,7 +191,7 @@ pub fn wake_launcher() {
     }
 }
 
-/// Returns the reason why no request can be served; None if the launcher runs.
+/// Returns the trouble that keeps all requests from being served; None if the launcher runs.
 pub fn trouble() -> Option<Trouble> {
     // The launcher starts with the server, unless `max_worker_processes` was reached.
     segments().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)

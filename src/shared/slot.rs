@@ -13,7 +13,6 @@ use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use snowflake_ids_core::series::monotonic::Section;
 use std::ops::Deref;
 
-/// The shared state of one tag.
 #[repr(C)]
 #[derive(Default)]
 pub struct Slot {
@@ -22,8 +21,8 @@ pub struct Slot {
     pub answered: Condition,
     /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    /// The section of a monotonic series, if the tag belongs to one. With the directory locked for writing, a process opens
-    /// the section and moves ranges from the buffers into it. The section closes when the buffers are emptied.
+    /// The section, if the tag belongs to a monotonic series. Processes open it, and move ranges from the buffers to it,
+    /// with the directory locked for writing. Emptying the buffers closes it.
     pub section: Section,
 }
 
@@ -37,7 +36,7 @@ impl Deref for Slot {
 }
 
 impl Slot {
-    /// Gives the slot to another tag, or frees it: see [`SlotState::hand_over`].
+    /// Gives the slot to another tag, or frees the slot: see [`SlotState::hand_over`].
     pub fn hand_over(&self, slot_generation: u64) -> TagCounts {
         self.section.shut();
         self.state.hand_over(slot_generation, SystemClock.now())
@@ -45,14 +44,14 @@ impl Slot {
 
     /// Empties the buffers: see [`SlotState::clear`].
     pub fn clear(&self) -> BufferStates {
-        // The section's range was taken out of the buffers, so it counts as handed out.
+        // The range of the section was taken out of the buffers, so its numbers count as handed out.
         self.section.close();
         self.state.clear()
     }
 
-    /// Returns whether ids were taken since the last visit of the clock-sweep hand: see [`SlotState::has_moved`].
+    /// Returns whether ids were taken since the clock sweep last came to this slot: see [`SlotState::has_moved`].
     pub fn has_moved(&self) -> bool {
-        // A section's numbers leave the buffers before they are used, so the section has its own flag.
+        // Taking a number from the section does not move the cursor of the buffers.
         self.section.was_used() | self.state.has_moved()
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A slot for one worker, in shared memory.
 #[derive(Default)]
 pub struct WorkerSlot {
-    /// The database that the slot is assigned to; 0 if it is free. Written by the launcher, which frees the slot after the
+    /// The database that the slot is assigned to; 0 if it is free. The launcher assigns the slot, and frees it after the
     /// worker has ended.
     pub database: AtomicU32,
     /// The latch of the worker.
@@ -19,9 +19,9 @@ pub struct WorkerSlot {
     pub connected: AtomicBool,
     /// True if the worker has nothing to do.
     pub idle: AtomicBool,
-    /// True if the worker has served a request, or found none.
+    /// True if the worker has served a request, or found no request.
     pub served: AtomicBool,
-    /// True if the worker had to abandon its work, because other databases waited.
+    /// True if the worker had to abandon its work because other databases waited.
     pub cut: AtomicBool,
     /// The SQLSTATE of the error that ended the worker, in the server's packed form; 0 if none is known.
     pub failure: AtomicI32,

@@ -8,7 +8,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::citus::{Coordinator, NoCoordinatorError};
 use snowflake_ids_core::registry::client::Options;
 
-/// The coordinator has group 0. A server outside a cluster also has group 0.
+/// The coordinator has group 0, and so has a server outside a cluster.
 static IS_WORKER: Statement = Statement::new(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid OPERATOR(pg_catalog.<>) 0)",
     &[],
@@ -39,17 +39,18 @@ static AUTHINFO: Statement = Statement::new(
     &[INT4OID],
 );
 
-/// Returns whether this database is a Citus worker. If each worker created ids from its own tables, the ids would collide.
+/// Returns whether this database is a Citus worker. Workers must not create ids of tags, because each has its own table of
+/// tags.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is_there() && is(&IS_WORKER)?)
 }
 
-/// Returns whether this database has the extension Citus. Reads the catalog caches only. Call only within a transaction.
+/// Returns whether this database has the extension Citus. Reads the catalog cache only. Call only within a transaction.
 pub fn is_there() -> bool {
     catalog::has_system_table(c"pg_dist_local_group")
 }
 
-/// Returns the libpq options for a connection of the current role to the coordinator. Call only with the rights of the
+/// Returns the libpq options for a connection of the current role to the coordinator. Call this with the rights of the
 /// tables' owner: other roles may not read all of the options.
 pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {

@@ -5,24 +5,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Replaces the content of a file. The text is written to the file `new`, synced, and renamed to `name`. After a crash the
-/// file has either the old or the new content.
-///
-/// # Errors The system's error. As after a crash, the file has either the old or the new content.
+/// Replaces the content of a file: writes the text to the file `new`, syncs it and renames it to `name`. After a crash or
+/// an error the file has either the old or the new content.
 pub fn replace(name: &str, new: &str, text: &[u8]) -> io::Result<()> {
     fill(create(new)?, text)?;
     fs::rename(new, name)?;
     sync_folder(".")
 }
 
-/// Creates a file with a text, durably. After a crash the file may hold only a part of the text.
+/// Creates a file with a text and syncs it. After a crash the file may hold only a part of the text.
 pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
     fill(create(name)?, text)?;
     sync_folder(folder)
 }
 
-/// Appends a text to a file with a single write, durably. Concurrent appends do not mix. Does nothing if the file does not
-/// exist.
+/// Appends a text to a file and syncs it. One write call does this, so that concurrent appends do not mix. Does nothing if
+/// the file does not exist.
 ///
 /// # Errors The system's error. The file may then hold the beginning of the text.
 pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
@@ -37,7 +35,7 @@ pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Creates an empty file, which replaces an existing one.
+/// Creates an empty file, or empties an existing one.
 pub fn create(path: &str) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(cluster::file_mode()).open(path)
 }
@@ -47,7 +45,7 @@ fn fill(mut file: File, text: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the names in a folder durable.
+/// Syncs a folder, so that the names of its files survive a crash.
 pub fn sync_folder(path: &str) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

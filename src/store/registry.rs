@@ -1,4 +1,4 @@
-//! SQL on the tables of registries, received ids and handed-over tags. Rows of tags are in JSON. Errors of SPI are
+//! SQL on the tables of registries, received ids and tags to be handed over. Rows of tags are in JSON. SPI errors are
 //! returned; SQL errors are thrown.
 
 use super::segment::definition_of;
@@ -30,7 +30,7 @@ static ENDPOINTS: Statement = Statement::new(
 
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
 
-/// Blocks while another session holds [`LOCK`].
+/// Conflicts with [`LOCK`].
 static KEEP_ENDPOINTS: Statement =
     Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
 
@@ -72,7 +72,7 @@ static RECEIVE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
-/// Rows of the table of tags in JSON, with the columns that determine how far a promotion makes a tag skip ahead.
+/// Rows of the table of tags in JSON, and the columns from which a promotion computes how far to skip ahead.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
             s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
@@ -86,12 +86,14 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
     &[TEXTOID],
 );
 
-/// Creates the given tags, and raises existing ones that are lower. Each tag may occur once only, because a statement
-/// cannot change a row twice.
+/// Creates the given tags, and raises existing tags that are lower. A statement cannot change a row twice, so each tag must
+/// occur only once.
 ///
-/// An existing tag gets a new version even if it is higher by less than one segment. The segment reserved last must not be
-/// given back any more. `update_time` lies before this transaction, so that the trigger takes the rows for restored ones:
-/// in a database that uses a registry it refuses rows of users.
+/// An existing tag gets a new version if it is higher by less than one segment. The new version keeps its last reservation
+/// from being given back.
+///
+/// In a database that uses a registry, a trigger refuses new rows of users. It admits restored rows, which it recognizes by
+/// an `update_time` before the transaction.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period,
@@ -116,7 +118,7 @@ static HAND_OVER: Statement = Statement::of_many(
 static RECORD_REACHED: Statement =
     Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
 
-/// Copies all columns that determine the ids of a tag. Copies the highest id only if `reset` changes; otherwise
+/// Copies all columns that determine the ids of a tag. The highest id is copied only if `reset` changes: otherwise
 /// [`HAND_OVER`] sets it.
 static TAKE_DEFINITIONS: Statement = Statement::of_many(
     "UPDATE snowflake_ids.segment AS s
@@ -139,7 +141,7 @@ static DEFINITION: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-/// Waits while a session changes the registries in use.
+/// Conflicts with the lock of a session that changes the registries in use.
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
@@ -157,7 +159,7 @@ static TAG_OF_DEFAULT: Statement = Statement::new(
     &[BYTEAOID],
 );
 
-/// Returns the tag that a column default names, if this database has or has received the tag.
+/// Returns the tag that a column default names. The tag may belong to this database, or may have been received.
 pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> {
     Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
 }
@@ -167,7 +169,7 @@ pub fn in_use() -> Result<bool, SpiError> {
     Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
 }
 
-/// Returns whether this database uses the registry.
+/// Returns whether this database uses a registry.
 pub fn is_used(identity: &str) -> Result<bool, SpiError> {
     Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
 }
@@ -188,8 +190,8 @@ pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
 }
 
 /// Returns the foreign servers of the registries that this database uses, in their order; empty if it is its own registry.
-/// Uses no SQL, so that it works on a standby and in a parallel query. Waits at most `limit` for a lock on the table. Call
-/// only within a transaction.
+/// Uses no SQL, so it works on a standby and in a parallel query. Waits at most `limit` for a lock on the table. Call only
+/// within a transaction.
 ///
 /// # Errors [`Unseen`].
 pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
@@ -200,17 +202,17 @@ pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     Ok(servers.into_values().collect())
 }
 
-/// Keeps others from reserving ids and from recording received ids until the transaction ends.
+/// Keeps other transactions from reserving ids and from recording received ids until this transaction ends.
 pub fn lock() -> Result<(), SpiError> {
     LOCK.run(&[])
 }
 
-/// Keeps others from changing the registries in use until the transaction ends.
+/// Keeps other transactions from changing the registries in use until this transaction ends.
 pub fn keep_endpoints() -> Result<(), SpiError> {
     KEEP_ENDPOINTS.run(&[])
 }
 
-/// Replaces the registries in use.
+/// Replaces the registries in use by these.
 pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     NO_ENDPOINTS.run(&[])?;
     endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
@@ -230,8 +232,8 @@ pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// Returns the highest id of a tag received from a registry, and the version of its row then. Returns None if none was
-/// received.
+/// Returns the highest id of a tag that a registry has sent, and the version of the registry's row after that. Returns None
+/// if there is no such record.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -241,13 +243,13 @@ pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError>
     RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
 }
 
-/// Keeps others from locking the table of received ids until the transaction ends.
+/// Keeps other transactions from locking the table of received ids until this transaction ends.
 pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
-/// Records ids of a tag as received. Higher ids may have been recorded meanwhile, if a column was attached. Then nothing is
-/// recorded, and the caller must not hand out the ids.
+/// Records ids of a tag as received. Attaching a column may have recorded higher ids meanwhile. Then nothing is recorded,
+/// and the ids must not be handed out.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -255,8 +257,8 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
     RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
 }
 
-/// Returns the rows of tags that sort after `after`, as many as fit into a response. After a promotion their highest ids
-/// include the ids that the promotion skips.
+/// Returns rows of tags in JSON, in the order of the tags. Begins after the tag `after`, and returns as many rows as fit
+/// into a response. After a promotion the highest ids include the skipped ids.
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());
@@ -280,7 +282,7 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
 }
 
-/// Returns a row in JSON with another highest id.
+/// Returns the row with another highest id.
 fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     let mut row: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(json).ok()?;
     row.insert("max_id", to_raw_value(&max_id).ok()?);
@@ -303,8 +305,8 @@ pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Records, for all registries in use, that this database uses ids of a tag up to `highest`. Invalidates the tag's saved
-/// range.
+/// Records, for all registries in use, that this database uses ids of a tag up to `highest`. The saved range of the tag
+/// becomes invalid.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
@@ -314,7 +316,7 @@ pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiErro
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }
 
-/// Returns this database's definitions of the tags in these rows, in their order.
+/// Returns this database's definitions of the tags in these rows, in the same order.
 pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
     DEFINITION.all(&[array_of(rows).into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! SQL on the table of tags. Only workers, and transactions that have changed a tag, use this module. Calls that the
-//! buffers can serve never do.
+//! SQL on the table of tags. Workers use this module, and transactions that have changed a tag. A call that finds ids in
+//! the buffers never uses it.
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
@@ -23,12 +23,12 @@ use std::collections::BTreeSet;
 
 /// Reads and locks a row of the table of tags.
 ///
-/// The row may lag behind the reservations of the previous primary, if this cluster has last written it on an earlier
-/// timeline.
+/// The row may lag behind the ids that the previous primary had reserved. This is possible if this cluster wrote the row on
+/// an earlier timeline.
 ///
-/// A dated tag has a period, which never goes back: if the clock is moved back, the row's period stays. The period ends
-/// when the clocks of the time zone first show the next period. If the clocks are moved back over midnight, they show that
-/// time twice. AT TIME ZONE would then choose the second time.
+/// The period of a dated tag never goes back, even if the clock is moved back. The period ends when the clocks of the time
+/// zone first show the next period. If these clocks are put back over midnight, they show midnight twice, and AT TIME ZONE
+/// would choose the second time.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
@@ -102,7 +102,7 @@ static CREATE: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
-/// The table of tags, within a transaction; None if the extension was dropped.
+/// The table of tags; None if the extension was dropped.
 pub struct TagTables(pub Option<Source>);
 
 impl TagRows for TagTables {
@@ -114,7 +114,7 @@ impl TagRows for TagTables {
     }
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // A row that cannot be read without waiting for a lock may be this tag.
+        // If the row's lock would have to be waited for, the tag may exist.
         Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
             .unwrap_or(true))
     }
@@ -151,13 +151,13 @@ pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Spi
     rows.into_iter().flatten().collect()
 }
 
-/// Returns the generation of a tag; None if there is no such tag.
+/// Returns the generation of a tag; None if the tag does not exist.
 pub fn tag_generation(tag: &Tag) -> Result<Option<i64>, SpiError> {
     Ok(TAG_GENERATION.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }
 
-/// Returns a column that takes ids of a tag by its default, and the column's table, which is not empty. Both are quoted for
-/// SQL.
+/// Returns a non-empty table that has a column with ids of this tag as its default, and this column. Both names are quoted
+/// for SQL.
 pub fn column_with_ids(tag: &Tag) -> Result<Option<(String, String)>, SpiError> {
     let name = |of: Option<TagText>| of.map(|name| name.shown()).unwrap_or_default();
     COLUMN_WITH_IDS.first(&[TagText(*tag).into()], |row| Ok((name(row.get(1)?), name(row.get(2)?))))
@@ -172,7 +172,7 @@ fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result
     WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
 
-/// Reads the definition from a row. Its columns begin at `first`, in the order of the fields.
+/// Reads the definition from the columns that begin at `first`.
 pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definition, SpiError> {
     let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
     Ok(Definition {
@@ -190,8 +190,8 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-    // The format was valid UTF-8 when it was written. A replacement character would change the numbers, so other text is an
-    // error.
+    // The format was valid when it was written. Invalid UTF-8 must not be replaced silently, because the numbers would look
+    // different.
     let utf8 =
         |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(encoding::not_utf8("format")));
     let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);

@@ -16,15 +16,14 @@ pub enum Binding {
     /// Snowflake ids, from the named generator if one is given.
     Snowflake(Option<Rc<Tag>>),
     Segment(Rc<Tag>),
-    /// The row is not valid: somebody has written it by hand.
+    /// The row is invalid, because somebody has written it by hand.
     Unreadable,
 }
 
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,
-    /// True if the sequence was at its end when the row was written, or was checked later. Otherwise the position has to be
-    /// checked.
+    /// True if the sequence is known to be at its end. Otherwise its position has to be checked.
     pub is_checked: bool,
 }
 
@@ -57,7 +56,7 @@ pub fn of_sequence(sequence: Oid, wait: Wait) -> Result<Option<Bound>, Unseen> {
     Ok(found)
 }
 
-/// Returns all sequences that have rows. Waits for locks on the table. Call only within a transaction.
+/// Returns all sequences that have a row. Waits for the lock of the table. Call only within a transaction.
 pub fn all() -> Vec<Oid> {
     let mut found = Vec::new();
     let _missing =
@@ -65,7 +64,7 @@ pub fn all() -> Vec<Oid> {
     found
 }
 
-/// Returns the functions that replace the server's; None if the installed version of the extension lacks them.
+/// Returns the functions that replace the server's. Returns None if the installed version of the extension lacks them.
 pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));

@@ -1,7 +1,7 @@
-//! The tables of series. Definitions are read without SQL; the counters of keys are read and written with SQL.
+//! The tables of series. Definitions are read without SQL. The counters of keys are read and written with SQL.
 //!
-//! All names and operators in the statements are schema-qualified: the statements run with the rights of the tables' owner
-//! under the caller's `search_path`.
+//! All names and operators in the statements are schema-qualified, because the `search_path` is the caller's. The
+//! statements run with the rights of the tables' owner.
 
 use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
 use crate::pg::catalog::{Source, Table, Unseen};
@@ -40,8 +40,8 @@ macro_rules! returning {
     };
 }
 
-/// The statements on one table of counters. `next` is tried first: it costs one index lookup, one row update and one WAL
-/// record.
+/// Defines the statements on one table of counters. `next` comes first: it costs one index lookup, one row update and one
+/// WAL record.
 macro_rules! counters {
     ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
@@ -141,9 +141,9 @@ macro_rules! counters {
 /// The statements on the counters of one key type.
 struct Counters {
     table: &'static Table,
-    /// Takes the next number of a key that has a counter, and has numbers left.
+    /// Takes the next number of an existing counter; no row if no number is left.
     next: Statement,
-    /// Does the same for a key that may have no counter yet.
+    /// Takes the next number of a counter that may not exist yet.
     first: Statement,
     next_dated: Statement,
     first_dated: Statement,
@@ -159,9 +159,7 @@ counters!(OF_UUIDS, SERIES_UUID, "series_uuid", UUIDOID);
 /// A number, and the first day of its period in days since 1970. The day is 0 if the series is not dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The number.
     pub number: i64,
-    /// The day.
     pub day: i32,
 }
 
@@ -170,9 +168,9 @@ pub fn counters(of: KeyType) -> Option<Source> {
     counters_of(of).table.find()
 }
 
-/// Returns the table of series. If it has a series of this name, also returns the series, and whether its use requires
-/// privileges. Waits at most `limit` for a lock on the table. Sees uncommitted changes of its own transaction. Call only
-/// within a transaction.
+/// Returns the table of series. If the table has a row of this name, also returns the series, and whether its use requires
+/// privileges. Waits at most `limit` for a lock on the table. Call only within a transaction; its own uncommitted changes
+/// are visible.
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
 pub fn read(
     name: &Tag,
@@ -286,7 +284,7 @@ pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
 
-/// Time for which a period is trusted, if it is the same at the beginning and at the end of this time.
+/// Time for which a cached period is valid, if the period does not change during this time.
 pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
 
 static PERIOD: Statement = Statement::new(
@@ -297,8 +295,8 @@ static PERIOD: Statement = Statement::new(
     &[TEXTOID, TEXTOID],
 );
 
-/// Returns the first day of the current period, and of the period after [`PERIOD_BELIEVED_MICROS`], in days since
-/// 1970-01-01.
+/// Returns the first day of two periods, in days since 1970-01-01: of the current period, and of the period after
+/// [`PERIOD_BELIEVED_MICROS`].
 pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
     let days = PERIOD.first(&[reset.name().into(), time_zone.into()], |row| {
         Ok((row.get::<i32>(1)?.unwrap_or_default(), row.get::<i32>(2)?.unwrap_or_default()))

@@ -1,8 +1,8 @@
-//! The counters of a series on a Citus cluster: a distributed table with one row for each key, on the same shard as the
-//! rows of that key. Citus routes each change to this shard, within the caller's transaction.
+//! The counters of a series on a Citus cluster. They are in a distributed table with one row for each key, on the same
+//! shard as the user's rows of this key. Citus routes each change to this shard, within the caller's transaction.
 //!
-//! Statements run with the caller's rights, because the caller also writes to other tables on this shard. Citus refuses two
-//! roles that write to one shard in the same transaction.
+//! Statements run with the caller's rights, because the caller also writes its rows on this shard. Citus refuses two roles
+//! that write to one shard in the same transaction.
 
 use super::series::{Number, datum, number};
 use crate::pg::catalog::Source;
@@ -15,8 +15,8 @@ use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
 use std::ffi::CString;
 
-/// Returns whether a role may use the counters of a series for this action. Returns true if the table is missing, because
-/// another error reports that.
+/// Returns whether a role may do this with the counters of a series. Returns true if the table is missing: another error
+/// reports that.
 pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
     let privilege = match action {
         Action::Take | Action::Own => pg_sys::ACL_INSERT,
@@ -36,8 +36,8 @@ fn name(series: &Series) -> Option<CString> {
 pub struct KeyTable(String);
 
 impl KeyTable {
-    /// Finds the table in the schema of the table of series. Returns None if it is missing. Also returns None if another
-    /// role owns it, because triggers of that role would run with the caller's rights.
+    /// Finds the table next to the table of series. Returns None if the table is missing, or if another role owns it.
+    /// Triggers of another owner would run with the caller's rights.
     pub fn find(series: &Series, table: Source) -> Option<Self> {
         let name = name(series)?;
         let found = Relation::written_beside(table.oid(), &name)?;
@@ -66,8 +66,8 @@ impl KeyTable {
         Ok(put?.is_some())
     }
 
-    /// Inserts the row of a key with the value `$2` and the day `$3`. If the row exists, sets `last_value` instead,
-    /// provided that the condition holds or the row's period is over. Returns None if neither is so.
+    /// Inserts the row of a key with the value `$2` and the day `$3`. If the row exists, sets its value to `last_value` if
+    /// `condition` holds or if the row's period is over. Otherwise returns None.
     fn put(
         &self,
         last_value: &str,

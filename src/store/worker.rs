@@ -57,14 +57,14 @@ static LOCK: Statement = Statement::new(
     &[INT4OID, INT4OID],
 );
 
-/// The highest worker id, and the latest time of an id on another server whose lease has not ended.
+/// The highest worker id of a datacenter, and the latest time of an id of other clusters that hold a lease.
 static OVERVIEW: Statement = Statement::new(
     "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",
     &[INT4OID, TIMESTAMPTZOID, INT8OID],
 );
 
-/// The rows of a datacenter. If `$2` is false, only the rows with this server's tokens.
+/// The rows of a datacenter. If `$2` is false, only the rows with the two given tokens.
 static ROWS: Statement = Statement::new(
     "SELECT worker_id, token, expires_at, leased_at FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND worker_id >= 0 AND ($2 OR token IN ($3, $4))
@@ -108,8 +108,8 @@ static OTHERS: Statement = Statement::new(
     &[TIMESTAMPTZOID, INT8OID, INT8OID],
 );
 
-/// Returns whether a server other than the one with these tokens holds a lease of a worker id, or gave one back that has
-/// not expired.
+/// Returns whether any server but the one with these tokens holds a lease of a worker id. A lease that was given back
+/// counts until it expires.
 pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiError> {
     Ok(OTHERS.first(&[stamp(now).into(), own[0].into(), own[1].into()], |_| Ok(()))?.is_some())
 }
@@ -255,7 +255,7 @@ fn records_former() -> bool {
     WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }
 
-/// The end of the year 9998, the latest expiry that the table accepts. Also stands for later instants.
+/// The end of the year 9998. The table accepts no later expiry, so this value also stands for later instants.
 const LAST: UnixMicros = Lease::NO_END;
 
 fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {

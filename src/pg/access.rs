@@ -5,7 +5,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-/// Functions that the hook calls.
+/// Functions that the hook calls, in the session that causes the event.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
     /// A database was created, and no session can connect to it yet. The function must not fail. The creation may still
@@ -32,8 +32,8 @@ pub fn watch(watch: AccessWatch) {
     }
 }
 
-/// Handles an event in the session that caused it. An error of the previous hook passes through as through a C function:
-/// this function has no guard and no destructor.
+/// Handles an event. Errors of the previous hook pass through as through a C function, because this function has no guard
+/// and no destructor.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,

@@ -6,9 +6,9 @@ use std::env;
 /// Environment variables that turn on backtraces.
 const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
-/// Turns off the backtraces that pgrx would add to the DETAIL of errors: capturing one takes far longer than raising the
-/// error. Rust reads the environment variables once, at the first capture. This function removes them, captures a
-/// backtrace, and then restores them for other libraries. Call it when the library is loaded.
+/// Turns off the backtraces that pgrx would add to the DETAIL of errors. Capturing a backtrace takes far longer than
+/// raising an error. Rust reads the environment variables once, at the first capture. This function removes them, captures
+/// a backtrace, and restores them for other libraries. Call it when the library is loaded.
 pub fn suppress() {
     let given = VARIABLES.map(|name| (name, env::var_os(name)));
     for (name, value) in &given {

@@ -57,9 +57,9 @@ impl Type {
     }
 }
 
-/// A table of the extension, with the columns that are read without SQL. [`Table::find`] and [`Table::open`] are the only
-/// ways to obtain one. They guard against a role that drops the extension in the middle of a statement and creates its own
-/// table under the same name.
+/// A table of the extension, with the columns that are read without SQL. Only [`Table::find`] and [`Table::open`] give
+/// access to it. They detect a role that drops the extension during a statement and creates its own table under the same
+/// name.
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
@@ -138,13 +138,13 @@ impl Table {
     }
 
     /// Opens the table and locks it for reading. The lock keeps other sessions from dropping the extension. This session
-    /// can still drop it, so each call compares the relation with the one that was found. Throws 55000 if a column is
+    /// itself may drop it, so each call checks that the table is still the one that was found. Throws 55000 if a column is
     /// missing or has another type.
     pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
             let lock = Lock::take(table.0, wait).ok_or(Unseen::Locked)?;
-            // Taking the lock processed all pending invalidation messages.
+            // The server processed pending invalidation messages when it granted the lock.
             if self.found.get().is_some_and(|(found, _)| found == table) {
                 // SAFETY: the lock is held; the function returns null if the table is gone.
                 let relation = unsafe { pg_sys::try_relation_open(table.0, pg_sys::NoLock.cast_signed()) };
@@ -160,7 +160,7 @@ impl Table {
         }
     }
 
-    /// Sets the action that this process runs whenever the table was changed or dropped.
+    /// Sets the action that this process runs whenever the table has changed or was dropped.
     pub fn on_change(&self, action: OnChange) {
         self.on_change.set(Some(action));
     }
@@ -188,8 +188,8 @@ impl Table {
         }
     }
 
-    /// Returns the attribute numbers of the columns. Checks, once for each relcache entry, the types of the columns and the
-    /// kind of the relation: a view is refused.
+    /// Returns the attribute numbers of the columns. Checks once for each relcache entry that the relation is an ordinary
+    /// table, and that the columns have their types.
     ///
     /// # Safety The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
@@ -305,7 +305,7 @@ impl Source {
         unsafe { pg_sys::CacheInvalidateRelcacheByRelid(self.0) };
     }
 
-    /// Returns the OID as a plain number.
+    /// Returns the OID as a `u32`.
     pub fn number(self) -> u32 {
         self.0.to_u32()
     }
@@ -316,8 +316,8 @@ impl Source {
         Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
     }
 
-    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). The caller may use a tag without
-    /// a right to read the table. The owner's triggers must not run with the rights of a worker.
+    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). Callers need no privilege on the
+    /// table to use a tag. And triggers of the owner must not run with the rights of a worker.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
@@ -335,20 +335,20 @@ impl Source {
         has_locks.then(|| role::with_rights(self.owner(), false, RoleSettings::Stay, work))
     }
 
-    /// Does the same as [`Self::as_owner`] for SQL in which every name and operator is schema-qualified. Setting a
-    /// `search_path` costs as much as a small statement.
+    /// Does the same as [`Self::as_owner`] for SQL in which every name and operator is schema-qualified. Saves the setting
+    /// of a `search_path`, which costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps others from dropping the extension until the transaction ends, and fails if the table is not part of the
-    /// extension. Without this lock another role could create objects of the same names while a statement waits for a lock.
-    /// Their code would run with the rights of the old table's owner.
+    /// Keeps other sessions from dropping the extension until the transaction ends. Fails if the table does not belong to
+    /// the extension. Without this lock another role could create objects of the same names while a statement waits for a
+    /// lock. The code of these objects would run with the rights of the old table's owner.
     fn keep(self) {
         let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
         extension::lock(found);
-        // Waiting for the lock processed invalidation messages, so a drop is now visible.
+        // The server processed pending invalidation messages when it granted the lock, so a drop is known now.
         if self.extension() != Some(found) {
             raise(extension::missing());
         }
@@ -369,7 +369,7 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-/// Returns the function of this name and argument types in the same schema as the function `other`. Call only within a
+/// Returns the function of this name and these argument types in the schema of the function `other`. Call only within a
 /// transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();

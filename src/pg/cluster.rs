@@ -33,7 +33,7 @@ pub fn is_shut_down() -> bool {
 }
 
 /// Returns the time of the checkpoint that this server started from, by the clock of the server that wrote it. Call only
-/// while shared memory is created: later this server writes checkpoints of its own.
+/// while shared memory is created, because this server later writes its own checkpoints.
 pub fn checkpoint_time() -> Option<UnixMicros> {
     control_file(|control| UnixMicros(control.checkPointCopy.time.saturating_mul(1_000_000)))
 }

@@ -11,7 +11,8 @@ pub fn exists(database: u32) -> bool {
     name(database).is_some()
 }
 
-/// Returns whether a database may exist. For workers outside a transaction. Returns true if the catalog cannot be read.
+/// Returns whether a database may exist. For workers that are not in a transaction. Returns true if the catalog cannot be
+/// read.
 pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
 }
@@ -39,8 +40,8 @@ pub fn of_name(name: &str) -> Option<u32> {
     find(|row| (name_of(row) == name).then(|| row.oid.to_u32()))
 }
 
-/// Returns the databases that may contain the extension, including those that allow no connections. Leaves out templates
-/// that allow no connections, and databases that are partly dropped. Call only within a transaction.
+/// Returns the databases that may contain the extension. Includes databases that allow no connections, unless they are
+/// templates. Leaves out databases that are partly dropped. Call only within a transaction.
 pub fn all_in_use() -> Vec<u32> {
     let mut found = Vec::new();
     let _: Option<()> = find(|row| {
@@ -53,8 +54,8 @@ pub fn all_in_use() -> Vec<u32> {
     found
 }
 
-/// Returns whether a database exists and is not partly dropped. Templates that allow no connections count as well. For
-/// workers outside a transaction. Returns true if the catalog cannot be read.
+/// Returns whether a database exists and is not partly dropped. Templates that allow no connections count, too. For workers
+/// that are not in a transaction. Returns true if the catalog cannot be read.
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));
@@ -69,8 +70,8 @@ fn name_of(row: &pg_sys::FormData_pg_database) -> String {
     unsafe { CStr::from_ptr(row.datname.data.as_ptr()).to_string_lossy().into_owned() }
 }
 
-/// Returns the first result that `wanted` gives. Scans the catalog without an index: a worker that is connected to no
-/// database may be unable to open one.
+/// Returns the first result that is not None. Scans the catalog without an index, because a worker that is connected to no
+/// database may be unable to open the index.
 fn find<T>(mut wanted: impl FnMut(&pg_sys::FormData_pg_database) -> Option<T>) -> Option<T> {
     let mut found = None;
     // SAFETY: the caller is within a transaction. Rows of the shared catalog begin with the fields of the struct.

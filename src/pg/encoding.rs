@@ -30,7 +30,7 @@ pub fn from_utf8(text: &str) -> Option<Vec<u8>> {
     if is_passed_on() {
         return Some(text.as_bytes().to_vec());
     }
-    // The call holds no lock and no other resource, so the error can be discarded without a rollback.
+    // The call holds no resources, so its error can be discarded without a rollback.
     PgTryBuilder::new(|| Some(converted(text))).catch_others(|_| None).execute()
 }
 
@@ -48,7 +48,7 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Returns whether the text has the same bytes in UTF-8 as in this database, or is never converted.
+/// Returns whether the text is the same in UTF-8 and in this database, or is never converted.
 pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }

@@ -21,7 +21,7 @@ pub fn lock(extension: pg_sys::Oid) {
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
 }
 
-/// Takes the same lock if it is available at once. Returns whether it was.
+/// Takes this lock if it is available at once. Returns whether the lock was taken.
 pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock.cast_signed();
     // SAFETY: within a transaction; any OID can be locked.
@@ -44,9 +44,9 @@ pub fn keep() -> bool {
     find() == Some(extension)
 }
 
-/// Runs `work`, which runs code of users, and fails if that code dropped the extension. Otherwise the caller's next
-/// statements might meet the user's own objects under the extension's names. [`keep`] guards against other sessions only.
-/// Call only within a transaction.
+/// Runs `work`, which runs code of users, and fails if that code dropped the extension. After a drop the caller's next
+/// statements might use objects that the user has created under the extension's names. [`keep`] guards against other
+/// sessions only. Call only within a transaction.
 pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     let before = find();
     let done = work();

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
-/// The parts that all settings have.
+/// The common parts of all settings.
 pub struct About {
     /// The full name, including `snowflake_ids.`.
     pub name: &'static CStr,
@@ -159,7 +159,7 @@ pub fn shown(name: &CStr) -> Option<String> {
     }
 }
 
-/// Writes a setting as ALTER SYSTEM does, which checks the caller's privileges.
+/// Writes a setting with ALTER SYSTEM, which checks the caller's privileges.
 pub fn alter_system(name: &CStr, value: &str) {
     let statement = format!("ALTER SYSTEM SET {} = '{}'", name.to_string_lossy(), value.replace('\'', "''"));
     let Ok(statement) = CString::new(statement) else { return };
@@ -182,8 +182,8 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// Reads a setting with a plain load. pgrx's accessor looks up the current thread each time, which takes as long as
-/// creating an id.
+/// Reads a setting with a plain load. pgrx's accessor looks up the current thread for each access, which takes as long as
+/// an id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
     // SAFETY: a process of the server has one thread, and the server keeps the value valid.

@@ -1,7 +1,7 @@
 //! Prevention of inlining for SQL functions that call a sequence function.
 //!
-//! The planner can replace the call of a simple SQL function by the function's body. The planner hook then never sees the
-//! body. A function that is not inlined has its body planned as a separate statement, so the hook sees it.
+//! The planner can replace a call of a simple SQL function by the function's body. The planner hook then does not see the
+//! body. If the function is not inlined, the server plans its body as a statement of its own, and the hook sees it.
 
 use super::text::bytes_of;
 use super::tuple;
@@ -16,7 +16,7 @@ static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
 
 /// The OID of the language SQL.
 const SQL: u32 = 14;
-/// Names of sequence functions in a source text, and their calls in a parsed body.
+/// Names of the sequence functions in a source text, and their calls in a parsed body.
 const WORDS: [&[u8]; 4] = [b"nextval", b"currval", b"lastval", b"setval"];
 const CALLS: [&[u8]; 5] =
     [b":funcid 1574 ", b":funcid 1575 ", b":funcid 2559 ", b":funcid 1576 ", b":funcid 1765 "];
@@ -32,7 +32,7 @@ pub fn keep_out(wanted: Wanted) {
     }
 }
 
-/// Reports that a function needs the function manager's hook. The planner does not inline such functions.
+/// Marks a function as one that needs the function manager's hook. The planner does not inline such functions.
 #[pg_guard]
 unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
     // SAFETY: the previous hook is called once, with the server's arguments.
@@ -61,7 +61,7 @@ fn calls_sequences(function: pg_sys::Oid) -> bool {
     calls == Some(true)
 }
 
-/// Returns whether the source contains one of the words, but not as the end of a longer name.
+/// Returns whether the source contains one of the words. A word at the end of a longer name does not count.
 fn has_word(source: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     WORDS.iter().any(|word| {

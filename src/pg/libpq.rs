@@ -40,8 +40,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects with the given libpq options. If the options list several hosts, the first silent host uses up all of the
-    /// time, and libpq looks up the names in a way that nothing can interrupt. Use
+    /// Connects with the given libpq options. Do not pass a list of hosts. The first silent host would use up all of the
+    /// time, and nothing could interrupt libpq's lookup of the names. Use
     /// [`hosts::each`](snowflake_ids_core::registry::hosts::each) to try several hosts.
     ///
     /// # Errors [`ConnectionError`]. An error is thrown if libpq cannot be loaded, or if the wait is interrupted.
@@ -61,12 +61,12 @@ impl Connection {
     /// Runs a statement with one text argument. Returns the first column of the first row as text. The text is empty if the
     /// value is null, or if there is no row.
     ///
-    /// Reads at most `most` bytes. libpq holds each message twice in memory before the caller can see its length. A limit
-    /// on the memory of the process therefore bounds what libpq takes ([`ceiling`]).
+    /// Fails if the value has more than `most` bytes. libpq holds a message twice in memory before the caller can see its
+    /// length, so the memory that libpq may take is limited, too ([`ceiling`]).
     ///
-    /// # Errors [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Silent`],
-    /// [`ConnectionError::Lost`] and [`ConnectionError::TooLong`] close the connection, and so does an interrupt, which
-    /// throws an error. [`ConnectionError::Unreachable`] if the connection was closed before; nothing was sent.
+    /// # Errors [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection
+    /// was closed before; nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
+    /// [`ConnectionError::TooLong`] close the connection. An interrupt also closes the connection, and throws an error.
     pub fn ask(
         &mut self,
         sql: &str,
@@ -97,8 +97,8 @@ impl Connection {
         answer
     }
 
-    /// Returns whether the connection seems to be open. Notices a server that closed the connection, but not a server that
-    /// vanished without closing it.
+    /// Returns whether the connection seems to be open. Notices that a server has closed the connection. Does not notice
+    /// that a server has vanished without closing it.
     pub fn is_good(&mut self) -> bool {
         // The first call reads the server's last message, the second one the end of the connection.
         let good =

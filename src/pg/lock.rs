@@ -6,7 +6,7 @@
 use parking_lot::lock_api::{GuardNoSend, RawRwLock};
 use pgrx::pg_sys;
 
-/// An `LWLock`. `pg_stat_activity` shows a wait for it as `LWLock` and `snowflake_ids`.
+/// An `LWLock`. While a process waits for it, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
 pub struct LwLock(*mut pg_sys::LWLock);
 
 // SAFETY: an LWLock is made for many processes, and its shared memory outlives them.
@@ -30,11 +30,11 @@ const LOCKS: i32 = 5;
 pub enum For {
     /// The slots of tags.
     Directory,
-    /// The state of the server: the node that issues ids, and the last position.
+    /// The state of the server, such as its node and high-water marks.
     State,
     /// The counters that limit repeated log lines.
     LogLimit,
-    /// The removal of the keys of abandoned sections.
+    /// The removal of the keys of sections that were given up.
     Sweep,
     /// The high-water marks of ids that transactions have handed out and may still roll back.
     HighWaterMarks,

@@ -43,7 +43,7 @@ impl Lock {
     }
 }
 
-/// Runs `work` with a limit for each wait for a lock. Returns None if a lock was not available in time; the transaction can
+/// Runs `work` with a limit for each wait for a lock. Returns None if a lock was not available in time. The transaction can
 /// then only be rolled back. A shorter `lock_timeout` of the user takes precedence.
 pub fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> Option<T> {
     let ours = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);

@@ -14,7 +14,8 @@ unsafe extern "C-unwind" {
         parameters: pg_sys::ParamListInfo,
         #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
     ) -> *mut pg_sys::PlannedStmt;
-    // These bypass the guards, too: a guard for each level of an expression would multiply the stack that the walk needs.
+    // These declarations also bypass the guards: a guard at each level of an expression would multiply the stack size of
+    // the walk.
     #[cfg_attr(any(feature = "pg14", feature = "pg15"), link_name = "expression_tree_walker")]
     #[cfg_attr(not(any(feature = "pg14", feature = "pg15")), link_name = "expression_tree_walker_impl")]
     fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
@@ -32,7 +33,7 @@ pub struct Targets {
     pub calls: [pg_sys::Oid; 5],
     /// The function that records the id of a column as the current value of the column's sequence.
     pub recorded: pg_sys::Oid,
-    /// The functions that column defaults take ids from.
+    /// The functions that create ids in column defaults.
     pub ids: [pg_sys::Oid; 6],
     /// Returns the sequence that a column owns, if calls on this sequence are redirected.
     pub of_column: OfColumn,
@@ -72,8 +73,8 @@ impl Called {
 const INT4: u32 = 480;
 const INT2: u32 = 714;
 
-/// Returns whether the current role may call the server function that the call originally named. Checks this once for each
-/// call expression of a statement, like the server.
+/// Returns whether the current role may call the server function that the call named originally. Like the server, checks
+/// this once for each call in a statement.
 ///
 /// # Safety The server calls the function.
 pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
@@ -112,13 +113,13 @@ pub fn redirect_calls(redirect: Redirect) {
     }
 }
 
-/// Returns whether the hook is installed: it is if the library was loaded at server start.
+/// Returns whether the library was loaded at server start, so that the hook is installed.
 pub fn is_redirecting() -> bool {
     REDIRECT.get().is_some()
 }
 
-/// Redirects the calls of a query, then plans it. Errors of a planner pass through as through a C function: this function
-/// has no guard and no destructor.
+/// Redirects the calls of a query, then plans it. Errors of a planner pass through as through a C function, because this
+/// function has no guard and no destructor.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
@@ -165,8 +166,8 @@ unsafe extern "C-unwind" fn call_for_node(
     unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
 }
 
-/// Wraps column defaults that create ids in an INSERT, MERGE or `SET column = DEFAULT`. The wrapper records the id as the
-/// current value of the column's sequence: applications ask for the sequence's `currval` afterwards.
+/// Wraps each column default that creates an id in INSERT, MERGE or `UPDATE ... SET column = DEFAULT`. The wrapper records
+/// the id as the current value of the column's sequence, because applications call `currval` afterwards.
 ///
 /// # Safety The query is valid and may be changed.
 unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
@@ -209,7 +210,7 @@ unsafe fn record_columns(
     unsafe {
         for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            // In a VALUES list the cast to the type of the column surrounds the whole list, not each value.
+            // If a VALUES list has several rows, the cast to the column's type surrounds the reference to the list.
             let value = unconverted(slot);
             if !is_node(*value, pg_sys::NodeTag::T_Var) {
                 record_value(slot, table, (*column).resno, targets);
@@ -252,8 +253,8 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
     }
 }
 
-/// Returns the sequence of a column. If the column has none, returns the sequence of the inherited column of the same name:
-/// both columns take ids from the same source.
+/// Returns the sequence of a column. If the column has no sequence, returns that of the inherited column with the same
+/// name. Both columns then take ids from the same source.
 fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<pg_sys::Oid> {
     // Visits each column once, because a parent table may be reached by several paths.
     let mut columns = vec![(table, column)];
@@ -336,10 +337,10 @@ unsafe fn make_call(
     }
 }
 
-/// Walks a query and redirects its calls. A call is changed in place. A `NextValueExpr`, the default of an identity column,
-/// has no room for a call, so its pointer is replaced; it is always the whole value of a column.
+/// Walks a query and redirects its calls. A call is changed in place. A `NextValueExpr` is the default of an identity
+/// column. It has no room for a call, so the pointer to it is replaced.
 ///
-/// Errors pass through this function and through the walkers: it has no guard and no destructor.
+/// Errors pass through this function and the walkers, because they have no guard and no destructor.
 unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag;
     if node.is_null() {
@@ -393,8 +394,8 @@ unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
 /// The location that marks a call as the default of an identity column. No parser produces it.
 const IDENTITY: c_int = -1_574;
 
-/// Builds the call that replaces a `NextValueExpr`, cast to the type of the column. Returns None for a column of any other
-/// type than bigint, integer and smallint.
+/// Builds the call that replaces a `NextValueExpr`, with a cast to the type of the column. Returns None if the type is not
+/// bigint, integer or smallint.
 ///
 /// # Safety The node is a `NextValueExpr`.
 unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
@@ -405,7 +406,7 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // Sequences of these types are never bound, but the replaced function also has to keep `lastval` right.
+            // Sequences of these types are never bound. They are redirected only to keep `lastval` right.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,
@@ -419,8 +420,8 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
     }
 }
 
-/// Returns whether a call is the default of an identity column. The server checks no privileges on the sequence for such a
-/// call, and no user can write one.
+/// Returns whether a call replaces the default of an identity column. The server checks no privileges on the sequence of
+/// such a default. No user can write such a call.
 ///
 /// # Safety The server calls the function.
 pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {

@@ -1,4 +1,4 @@
-//! Users' tables and sequences, identified by OID: a name may come to mean another relation while a lock is waited for.
+//! Users' tables and sequences, identified by OID. After a wait for a lock, a name may refer to another relation.
 
 use super::role::{self, RoleSettings};
 use super::{extension, tuple};
@@ -45,8 +45,8 @@ impl Relation {
         Self::find(oid)
     }
 
-    /// Does the same, and locks the relation for writing until the transaction ends. The relation then keeps its name and
-    /// its owner.
+    /// Does the same, and locks the relation for writing until the transaction ends. The lock also keeps the name and the
+    /// owner the same.
     pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
         let found = Self::beside(other, name)?;
         // SAFETY: within a transaction, which releases the lock at its end.
@@ -68,8 +68,8 @@ impl Relation {
         self.owner
     }
 
-    /// Locks the relation exclusively until the transaction ends. During the wait it may have been dropped, or have changed
-    /// its owner.
+    /// Locks the relation exclusively until the transaction ends. During the wait, the relation may be dropped or get
+    /// another owner.
     pub fn lock(&self) {
         // SAFETY: within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
@@ -97,14 +97,14 @@ impl Relation {
         }
     }
 
-    /// Returns whether the caller has the owner's privileges and may become the owner. Such a caller gains nothing by the
-    /// owner's rights.
+    /// Returns whether the caller has the owner's privileges and may become the owner. The owner's rights then give nothing
+    /// more to the caller.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
 
     /// Runs `work`, which reads the relation. Uses the owner's rights if the caller may become the owner, else the caller's
-    /// own rights. Code of the relation (such as a view or a policy) thus never has more rights than both roles have.
+    /// rights. Code of the relation, such as a view or a policy, never gets rights that the caller lacks.
     pub fn as_reader<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.may_act_as_owner() {
             return self.as_owner(work);
@@ -117,8 +117,8 @@ impl Relation {
         self.allows(pg_sys::ACL_SELECT, role::current())
     }
 
-    /// Returns the position of a sequence; None if the relation is no sequence. A SELECT would identify the sequence by its
-    /// name. A view created under that name during a wait for a lock would run its owner's code.
+    /// Returns the position of a sequence; None if the relation is no sequence. Uses no SELECT, which takes a name: during
+    /// a wait for a lock, a user could create a view of this name, whose code would run.
     pub fn position(&self) -> Option<SequencePosition> {
         if !self.is_sequence {
             return None;
@@ -147,9 +147,9 @@ impl Relation {
     }
 }
 
-/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` from the beginning, like
-/// an identity sequence, so no later ALTER has to find it by its name. Returns its OID; None if the statement is another
-/// one.
+/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` at once, like an identity
+/// sequence. An ALTER SEQUENCE ... OWNER TO would have to find the sequence by its name. Returns its OID; None if the
+/// statement is another one.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: within a transaction. The parser's nodes live as long as the call; the tag of a node names its struct.
     unsafe {

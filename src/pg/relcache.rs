@@ -1,5 +1,5 @@
-//! Relcache invalidations, passed from one server callback to all listeners. A process can register few callbacks, ends if
-//! it registers more, and shares them with other extensions; Citus alone takes half of them.
+//! Relcache invalidations, passed from one server callback to all listeners. A process can register only few callbacks, and
+//! fails if it registers more. Other extensions also need them: Citus takes half.
 
 use super::process::PerProcess;
 use pgrx::{pg_guard, pg_sys};

@@ -9,11 +9,11 @@ const APPLIERS: [&CStr; 3] = [
     if cfg!(feature = "pg19") { c"TableSyncWorkerMain" } else { c"TablesyncWorkerMain" },
     c"ParallelApplyWorkerMain",
 ];
-/// Entry point of the worker that copies the positions of the publisher's sequences, since PostgreSQL 19.
+/// Entry point of the worker that copies the positions of the publisher's sequences. It exists since PostgreSQL 19.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
-/// Returns whether the row of a trigger arrived by logical replication. That is so if this process applies such rows, and
-/// no function is running a statement through SPI.
+/// Returns whether logical replication delivered the row for which a trigger is called. It did if this process applies such
+/// rows and no function is running a statement through SPI.
 pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }
@@ -24,7 +24,7 @@ pub fn is_applier() -> bool {
     entry_point().is_some_and(|function| APPLIERS.contains(&function))
 }
 
-/// Returns whether this process sets sequences to the positions of the publisher's.
+/// Returns whether this process copies the positions of a publisher's sequences.
 pub fn is_setting_sequences() -> bool {
     cfg!(feature = "pg19") && entry_point() == Some(SEQUENCES)
 }

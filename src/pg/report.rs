@@ -7,8 +7,8 @@ use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
 
-/// Returns the report for the session's user. The addresses of other servers are hidden from users without
-/// `pg_read_all_stats`; the log has the whole text.
+/// Returns the report for the session's user. Users without `pg_read_all_stats` do not see the addresses of other servers.
+/// The log has the whole text.
 #[cold]
 pub fn report(error: &impl Explain) -> ErrorReport {
     let for_others = error.for_others().filter(|_| !server::may_see_all_activity());

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::Once;
 
-// This declaration bypasses pg_sys's wrapper for functions that can fail, which would cost more than an id.
+// This declaration bypasses pg_sys's wrapper for functions that can fail. The wrapper would cost more than an id.
 unsafe extern "C-unwind" {
     fn GetUserId() -> pg_sys::Oid;
 }
@@ -111,18 +111,18 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     }
 }
 
-/// The fate of settings that `work` has made for the rest of the transaction.
+/// The time at which settings end that `work` has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoleSettings {
-    /// They are reset when `work` ends.
+    /// They end with `work`.
     End,
-    /// They stay until the transaction ends. Only for code of the extension itself.
+    /// They stay until the transaction ends. Only for the extension's own code.
     Stay,
 }
 
 /// Runs `work` with only the rights of a role, as REINDEX and VACUUM run index expressions. Code of that role cannot regain
-/// the caller's rights, because SET ROLE is refused, and cannot leave anything behind in the session. The `search_path` is
-/// `pg_catalog`: otherwise the session's user could substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides no
+/// the caller's rights, because SET ROLE is refused. It can leave nothing behind in the session. The `search_path` is
+/// `pg_catalog`, so that the session's user cannot substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides no
 /// rows from the owner of a table. Call only within a transaction.
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
@@ -142,7 +142,7 @@ pub(super) fn with_rights<T>(
     })
 }
 
-/// Does the same for SQL in which every name is schema-qualified: the session's `search_path` stays.
+/// Does the same for SQL in which every name is schema-qualified. Keeps the session's `search_path`.
 pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
     as_role(role, 0, work)
 }

@@ -39,9 +39,9 @@ impl Sought<'_> {
     }
 }
 
-/// Calls `each` with the rows in which the columns have these values. The columns must be a prefix of the primary key; with
-/// no columns all rows match. Returns the OID of the table. Sees every committed row, even if the caller's own snapshot is
-/// older. Call only within a transaction.
+/// Calls `each` with the rows in which the columns have these values. The columns are the first columns of the primary key;
+/// without columns, all rows match. Returns the OID of the table. Sees every committed row, even if the caller's snapshot
+/// is older. Call only within a transaction.
 pub fn look(
     table: &'static Table,
     wait: Wait,
@@ -54,7 +54,7 @@ pub fn look(
     })
 }
 
-/// Returns whether the table has a row in which the columns have these values; with no columns, any row.
+/// Returns whether the table has a row in which the columns have these values. Without columns, any row counts.
 pub fn has(
     table: &'static Table,
     wait: Wait,
@@ -138,7 +138,7 @@ impl Row<'_> {
     }
 }
 
-/// Does the same as [`look`] with a choice of the view. Stops when `each` returns false.
+/// Does the same as [`look`], for a chosen view. Stops when `each` returns false.
 fn look_until(
     table: &'static Table,
     wait: Wait,

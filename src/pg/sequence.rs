@@ -12,7 +12,7 @@ unsafe extern "C-unwind" {
     fn nextval_internal(sequence: pg_sys::Oid, check_permissions: bool) -> i64;
 }
 
-/// The action for an invalidation.
+/// The action after a change of a relation.
 type OnSequenceChange = fn();
 
 /// The watched table, if any, and the action.
@@ -21,7 +21,7 @@ type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
 /// Runs `action` whenever this table has changed, and then discards all plans of this process. With None, runs `action`
-/// whenever any relation has changed. A later call replaces the previous one.
+/// whenever any relation has changed. A later call replaces the earlier one.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
@@ -59,7 +59,7 @@ pub fn plan_anew() {
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence against ALTER, DROP and binding until the transaction ends. Also makes their earlier effects visible.
+/// Locks a sequence against ALTER, DROP and binding until the transaction ends. Makes earlier changes of this kind visible.
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: within a transaction, which releases the lock at its end.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
@@ -71,14 +71,15 @@ pub fn unlock(sequence: pg_sys::Oid) {
     unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
 }
 
-/// Takes a read lock if it is available at once. It always is if this transaction has another lock on the sequence.
+/// Takes a read lock if it is available at once. The lock is always available if this transaction has another lock on the
+/// sequence.
 pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     // SAFETY: within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
-/// Returns whether this transaction has given the sequence a new file, as a restart does. The caller holds a read lock at
-/// least.
+/// Returns whether this transaction has given the sequence a new file, as a restart does. The caller has at least a read
+/// lock.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -90,12 +91,12 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Returns whether this transaction has created the sequence. The caller holds a read lock at least.
+/// Returns whether this transaction has created the sequence. The caller has at least a read lock.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }
 
-/// Returns a subtransaction id from the relcache entry of a sequence; 0 if there is none.
+/// Returns a subtransaction id from the relcache entry of a sequence; 0 if the entry has none.
 fn since_when(
     sequence: pg_sys::Oid,
     read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
@@ -189,11 +190,11 @@ pub fn name(sequence: pg_sys::Oid) -> String {
 /// The use of a sequence that privileges are checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceUse {
-    /// To take the next number.
+    /// Taking the next number.
     Next,
-    /// To read the number that the session took last.
+    /// Reading the number that the session took last.
     Look,
-    /// To set the position.
+    /// Setting the position.
     Set,
 }
 

@@ -34,7 +34,7 @@ pub fn in_recovery() -> bool {
     !out_of_recovery()
 }
 
-/// Raises the server's error for commands that cannot run during recovery. A write in recovery would otherwise fail with an
+/// Raises the server's error for commands that cannot run during recovery. Without this check, a write would fail with an
 /// internal error.
 pub fn refuse_during_recovery() {
     // SAFETY: the text is a constant.
@@ -51,7 +51,7 @@ pub fn refuse_unless_writable(command: &'static CStr) {
     }
 }
 
-// This declaration bypasses pg_sys's wrapper, because the function cannot fail.
+// This declaration bypasses pg_sys's wrapper, because this function cannot fail.
 unsafe extern "C-unwind" {
     fn IsInParallelMode() -> bool;
 }
@@ -63,8 +63,8 @@ pub fn is_writable() -> bool {
     out_of_recovery() && unsafe { !pg_sys::XactReadOnly && !IsInParallelMode() }
 }
 
-/// Returns the number of this process, from 0 to `max_processes() - 1`. No other process that runs SQL has the same number
-/// now.
+/// Returns the number of this process, from 0 to `max_processes() - 1`. At any time, each process that runs SQL has its own
+/// number.
 #[inline]
 pub fn process_number() -> usize {
     // SAFETY: set once at the start of every process that runs SQL.
@@ -99,9 +99,9 @@ pub fn max_workers() -> usize {
     usize::try_from(workers).unwrap_or(0).max(1)
 }
 
-/// Returns whether the current role may see the activity of others: it is a member of `pg_read_all_stats`.
+/// Returns whether the current role is a member of `pg_read_all_stats`, so that it may see the activity of other users.
 pub fn may_see_all_activity() -> bool {
-    /// The OID of the role, the same in all versions.
+    /// The OID of `pg_read_all_stats`, the same in all versions.
     const READ_ALL_STATS: u32 = 3375;
     // SAFETY: within a transaction.
     unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), READ_ALL_STATS.into()) }

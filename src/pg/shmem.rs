@@ -187,8 +187,8 @@ unsafe extern "C-unwind" fn on_startup() {
     }
 }
 
-/// Runs the `end` action after a clean shutdown. The exit code is not 0 after a crash. The control file shows an immediate
-/// shutdown. Child processes start without such callbacks.
+/// Runs the `end` action after a clean shutdown. After a crash the exit code is not 0. After an immediate shutdown the
+/// control file does not show a clean state. Child processes do not inherit this callback.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_exit(code: c_int, _argument: pg_sys::Datum) {
     if code == 0

@@ -1,5 +1,5 @@
-//! SQL statements: most are planned once per process; some are planned for each run, because their best plan depends on the
-//! size of the tables.
+//! SQL statements. Most are planned once in each process. Some are planned for each run, because the best plan depends on
+//! the size of the tables.
 
 use super::process::PerProcess;
 use super::report;
@@ -100,7 +100,7 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     })
 }
 
-/// Does the same for a text and a statement that only reads. Works during recovery.
+/// Does the same for a text. The statement must only read, and may run during recovery.
 pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     Spi::connect(|client| {
         let rows = client.select(sql, None, &[])?;
@@ -122,7 +122,7 @@ pub fn changed<T>(
     })
 }
 
-/// Runs such a statement, and ignores its rows.
+/// Runs a statement built at run time, and ignores its rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
     changed(sql, arguments, |_| Ok(())).map(drop)
 }

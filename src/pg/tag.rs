@@ -39,7 +39,7 @@ impl TagText {
         excerpt(&self.to_text())
     }
 
-    /// Returns the tag as UTF-8. In a database of another encoding, characters outside ASCII become question marks.
+    /// Returns the tag as UTF-8. If the database has another encoding, characters outside ASCII become question marks.
     pub fn to_text(self) -> String {
         // SAFETY: reads a variable of this process.
         let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
@@ -52,8 +52,8 @@ impl TagText {
         Tag::new(&ascii.collect::<Vec<u8>>()).map_or(*self, Self)
     }
 
-    /// Returns the tag with question marks if its bytes are not valid in the encoding of this database. A tag of another
-    /// database may be invalid.
+    /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise, as may be with a tag
+    /// of another database, characters outside ASCII become question marks.
     pub fn legible(self) -> Self {
         let bytes = self.0.as_bytes();
         // SAFETY: the slice is valid for its length.

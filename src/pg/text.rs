@@ -1,9 +1,8 @@
 //! Text arguments in the encoding of the database.
 //!
-//! pgrx's `&str` panics if a user types an accent in a database that is not in UTF-8. The texts that this extension
-//! interprets are ASCII. So bytes that are not UTF-8 are read as a replacement character, and refused like any other wrong
-//! character. The length of a text is checked before its bytes are read: a few pages may hold up to 1 GB of compressed
-//! text.
+//! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accent. This extension interprets only ASCII
+//! text. It reads bytes that are not UTF-8 as a replacement character, and refuses this like any other wrong character. The
+//! length of a text is checked before its bytes are read, because a few pages may hold up to 1 GB of compressed text.
 
 use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};
@@ -111,7 +110,7 @@ unsafe impl UnboxDatum for Length {
     }
 }
 
-/// pgrx needs `type_oid` to compare this type with the type of the column. Values are never converted to a datum.
+/// pgrx needs `type_oid` to compare the type with that of a column. A `Length` is never converted to a datum.
 impl IntoDatum for Length {
     fn into_datum(self) -> Option<pg_sys::Datum> {
         None

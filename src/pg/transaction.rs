@@ -68,16 +68,16 @@ pub fn refuse_change(command: &CStr) {
     }
 }
 
-/// Turns off parallel query for the rest of this transaction, because the following statements depend on the memory of this
-/// process.
+/// Turns off parallel query for the rest of this transaction. Its later statements need data that only this process has in
+/// memory.
 pub fn stay_in_one_process() {
     for setting in [c"max_parallel_workers_per_gather", c"max_parallel_workers"] {
         guc::set_for_transaction(setting, c"0");
     }
 }
 
-/// Returns the number of the current transaction in this process. It repeats after 4 billion transactions. Call only within
-/// a transaction.
+/// Returns the number of the current transaction in this process. Numbers repeat after 4 billion transactions. Call only
+/// within a transaction.
 #[inline]
 pub fn number() -> u32 {
     // SAFETY: MyProc points to this process's own entry from its start to its end, and only this process changes the
@@ -91,7 +91,7 @@ pub fn number() -> u32 {
     }
 }
 
-/// Returns whether a parallel query is running. SQL cannot run during one.
+/// Returns whether a parallel query is running. It allows no SQL.
 pub fn is_parallel() -> bool {
     // SAFETY: reads variables of this process.
     unsafe { pg_sys::IsInParallelMode() }
@@ -109,14 +109,14 @@ pub fn is_block() -> bool {
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
-/// Returns whether each statement sees the commits before it (READ COMMITTED). Rows that others have changed then cause no
-/// serialization error.
+/// Returns whether each statement sees all earlier commits (READ COMMITTED). If others have changed a row, an update then
+/// causes no serialization error.
 pub fn sees_new_commits() -> bool {
     // SAFETY: reads variables of this process.
     unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ.cast_signed() }
 }
 
-/// Fails within a transaction block, because the effect of `function` could not be rolled back.
+/// Fails within a transaction block, because a rollback could not undo the effect of `function`.
 pub fn refuse_block(function: &'static str) {
     let name = CString::new(function).unwrap_or_default();
     // SAFETY: within a transaction; the name is used for the message only.
@@ -129,7 +129,7 @@ pub fn see_own_changes() {
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
-/// Runs SQL at the end of a transaction, when it has no snapshot any more.
+/// Runs SQL at the end of a transaction, after its snapshots are gone.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: within a transaction. An error ends it, together with its snapshots and its read-only state. The transaction
     // may have become read-only after it wrote.

@@ -27,7 +27,7 @@ pub(super) fn cached<T>(
     }
 }
 
-/// Returns a column of such a row; None if it is null.
+/// Returns a column of a syscache entry; None if it is null.
 ///
 /// # Safety The row belongs to this cache, and is not released yet.
 pub(super) unsafe fn cached_column(

@@ -11,12 +11,12 @@ use std::sync::OnceLock;
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
-/// True if a COPY FROM has planned an expression with COPY variants, and the plan may be cached.
+/// True if a COPY FROM has planned an expression with COPY variants. The plan may still be cached.
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// True if the innermost utility statement may be ALTER SEQUENCE.
 static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// OIDs of the sequences that the statement has altered. Their names may belong to other sequences when the statement ends.
+/// OIDs of the sequences that the statement has altered. Names could belong to other sequences when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// Functions that are called after statements, within the same transaction. They may run SQL and may fail.
@@ -32,8 +32,8 @@ pub struct Watch {
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
-/// Resets the flags after an error, because an error skips the end of the hook. After the error no COPY FROM runs that
-/// still plans defaults. An ALTER SEQUENCE may still run, if one of its event triggers has caught the error.
+/// Resets the flags after an error, because an error skips the end of the hook. No COPY FROM that still plans defaults can
+/// go on after an error. An ALTER SEQUENCE can, if one of its event triggers has caught the error.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_altered,
     ended: || {
@@ -77,7 +77,7 @@ pub fn copies_in() -> bool {
     COPIES_IN.get()
 }
 
-/// Records that an expression was planned with COPY variants, which no other statement may use.
+/// Records that an expression was planned with COPY variants. No statement but this COPY FROM may use the plan.
 pub fn record_planned() {
     PLANNED.set(true);
 }
@@ -106,7 +106,7 @@ fn end_after_error() {
     forget_planned();
 }
 
-/// Discards cached plans of domain checks. Plans with COPY variants would otherwise outlive the COPY FROM, and serve all
+/// Discards cached plans of domain checks. Plans with COPY variants would otherwise be used after the COPY FROM, by all
 /// roles.
 fn forget_planned() {
     if PLANNED.replace(false) {
@@ -117,8 +117,8 @@ fn forget_planned() {
     }
 }
 
-/// Runs a utility statement and then the action that follows it. Errors pass through as through a C function: this function
-/// has no guard, has no destructor and cannot panic.
+/// Runs a utility statement and then the action that follows it. Errors pass through as through a C function, because this
+/// function has no guard and no destructor. It cannot panic.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,

@@ -52,7 +52,7 @@ fn start(name: &str, main: &str, number: u32, database: u32) -> Result<DynamicBa
         .map_err(|_| Unavailable)
 }
 
-/// The error if no further background worker can start.
+/// The error that no further background worker can start.
 #[derive(Clone, Copy, Debug)]
 pub struct Unavailable;
 
@@ -70,7 +70,7 @@ unsafe extern "C-unwind" {
     fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
 }
 
-/// Makes SIGTERM end the next sleep, without a log line. For a worker in which nothing else has to be interrupted.
+/// Makes SIGTERM end the next sleep, without a log line. Suits a worker whose work needs no interruption.
 pub fn record_termination() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
 }
@@ -114,7 +114,7 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
     action();
 }
 
-/// The type of the action. It must not fail.
+/// An action that must not fail.
 type OnFatal = fn(i32);
 
 /// The action for a fatal error. Its argument is the SQLSTATE in the server's packed form.
@@ -152,12 +152,12 @@ pub fn terminate(pid: pg_sys::pid_t) {
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// Time that a worker waits for the lock of its database. It is short, so that the worker does not delay commands that need
-/// the database.
+/// Time that a worker waits for the lock of its database. A waiting worker delays commands such as DROP DATABASE, so the
+/// time is short.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
-/// Connects this worker to a database, even to one that allows no connections, as the bootstrap superuser. Users cannot
-/// change the settings made here. If that fails, the function throws an error or the worker ends.
+/// Connects this worker to a database as the bootstrap superuser, even if the database allows no connections. Users cannot
+/// change the settings made here. If the connection fails, the function throws an error or the worker ends.
 pub fn connect(database: u32, lock_timeout: &CStr) {
     let of_its_own: [(&CStr, &CStr); 6] = [
         (c"search_path", c"pg_catalog, pg_temp"),
@@ -196,8 +196,8 @@ pub enum Sleep {
     Stopped,
 }
 
-/// Sleeps until this worker is woken or the time is over. A worker that handles SIGTERM like a session ends here at
-/// shutdown.
+/// Sleeps until this worker is woken or the time is over. At shutdown, a worker that handles SIGTERM like a session ends
+/// here.
 pub fn sleep(event: Event, limit: Duration) -> Sleep {
     check_for_interrupts!();
     if BackgroundWorker::sigterm_received() {

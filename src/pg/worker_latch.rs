@@ -1,4 +1,4 @@
-//! The latch of a worker, stored so that other processes can wake it.
+//! The latch of a worker, in shared memory, so that other processes can wake the worker.
 
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
@@ -39,7 +39,7 @@ impl WorkerLatch {
         self.pid.load(Ordering::Acquire) != 0
     }
 
-    /// Wakes the process that holds the slot. Returns whether there was one.
+    /// Wakes the process that holds the slot. Returns whether a process held it.
     pub fn wake(&self) -> bool {
         let latch = self.latch.load(Ordering::Acquire);
         if latch.is_null() {

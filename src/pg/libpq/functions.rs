@@ -1,8 +1,8 @@
 //! libpq's functions, loaded at first use.
 //!
-//! Most processes never need libpq. A server may be built without libpq's headers, or with another version than the one
-//! that this extension was built with. All versions have the functions used below. The server's module for replication is
-//! linked with libpq, so loading that module loads libpq.
+//! Most processes never need libpq. A server may be built without libpq's headers, or may have another version of libpq
+//! than the build machine. All versions have the functions used below. libpq is loaded together with the server's module
+//! for replication.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -48,8 +48,7 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// # Safety
-            /// These names in the process are libpq's.
+            /// # Safety The process has loaded libpq, and no other library defines these names.
             unsafe fn find() -> Self {
                 // SAFETY: the types are those of libpq's header, which stay the same for a given library name.
                 unsafe {

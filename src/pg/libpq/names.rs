@@ -1,8 +1,8 @@
 //! Lookup of host names in a thread, so that interrupts end the wait.
 //!
-//! The C library may wait ten seconds or more for silent name servers, and no signal ends its wait. So a thread calls it.
-//! The thread blocks all signals, because they are for the server's code, and calls no server function. If the caller stops
-//! waiting, the thread ends when the C library returns.
+//! The C library may wait for silent name servers for ten seconds or more, and no signal ends its wait. Therefore a thread
+//! calls it. This thread blocks all signals, because they are for the server's code, and calls no server function. If the
+//! caller stops waiting, the thread ends when the C library returns.
 
 use super::timeout::Timeout;
 use pgrx::pg_sys::WL_SOCKET_READABLE;
@@ -18,7 +18,7 @@ use std::thread;
 /// The prefix that the standard library puts before the C library's error.
 const LOOKUP: &str = "failed to lookup address information: ";
 
-/// Returns the options, with the addresses of the host name added. libpq itself looks up the names in a list of hosts, in
+/// Returns the options, with the addresses of the host name added. Leaves some names to libpq: those in a list of hosts, in
 /// the environment and in a service file.
 ///
 /// # Errors [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
@@ -33,7 +33,7 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
     let found = FoundAddresses::default();
     let (thread_name, thread_found) = (name.to_owned(), Arc::clone(&found));
     let look_up = move || {
-        // Dropping this end after the addresses are stored makes the other end readable.
+        // The other end becomes readable when this end is dropped. At that time the addresses are stored.
         let _end = end;
         let addresses = look_up(&thread_name);
         *thread_found.lock() = Some(addresses);

@@ -113,8 +113,8 @@ unsafe fn utf8(text: *const c_char) -> String {
     }
 }
 
-/// Converts a name to the encoding of the catalogs, in the memory context. A name with a zero byte becomes empty, which no
-/// object has as its name.
+/// Converts a name to the encoding of the catalogs, in the current memory context. A name with a zero byte becomes an empty
+/// name, which no object has.
 fn in_server_encoding(name: &str) -> *const c_char {
     let name = CString::new(name).unwrap_or_default();
     let length = c_int::try_from(name.count_bytes()).unwrap_or(c_int::MAX);

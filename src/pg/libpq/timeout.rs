@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-/// Returns the time that this process may still wait for any server; None means no limit.
+/// Returns the time that this process may still wait for any server; None if there is no limit.
 type WaitBound = fn() -> Option<Duration>;
 
 static BOUND: PerProcess<Cell<Option<WaitBound>>> = PerProcess::new(Cell::new(None));
@@ -63,7 +63,7 @@ impl Timeout {
     }
 }
 
-/// Hands wake-ups on to the next sleep of this process: another process may have woken it for a different reason.
+/// Hands wake-ups on to the next sleep, because they may have been meant for other code of this process.
 impl Drop for Timeout {
     fn drop(&mut self) {
         if self.woken {

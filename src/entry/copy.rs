@@ -37,7 +37,7 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
 #[pg_guard]
 unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datum {
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
-    // SAFETY: within a transaction. The new call has its own list, which holds the old call's arguments.
+    // SAFETY: the caller is within a transaction. The new call has its own list, which holds the old call's arguments.
     unsafe {
         let key_alone: &[pg_sys::Oid] = &[pg_sys::INTERNALOID];
         let types = if (*call).args.is_null() { key_alone } else { &[pg_sys::TEXTOID, pg_sys::INTERNALOID] };

@@ -269,7 +269,7 @@ impl Open {
 impl Source {
     /// Returns whether the table still exists.
     pub fn is_there(self) -> bool {
-        // SAFETY: within a transaction; the function only reads the catalog.
+        // SAFETY: the caller is within a transaction; the function only reads the catalog.
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
@@ -277,7 +277,7 @@ impl Source {
     /// this transaction has created. Call only within a transaction.
     pub fn is_new(self) -> bool {
         let mode = pg_sys::AccessShareLock.cast_signed();
-        // SAFETY: within a transaction; the table is open while its relcache entry is read.
+        // SAFETY: the caller is within a transaction; the table is open while its relcache entry is read.
         unsafe {
             if !pg_sys::ConditionalLockRelationOid(self.0, mode) {
                 return false;
@@ -295,13 +295,13 @@ impl Source {
 
     /// Returns whether the table has a column of this name. Call only within a transaction.
     pub fn has_column(self, name: &CStr) -> bool {
-        // SAFETY: within a transaction; the name ends with a zero byte.
+        // SAFETY: the caller is within a transaction; the name ends with a zero byte.
         unsafe { pg_sys::get_attnum(self.0, name.as_ptr()) > 0 }
     }
 
     /// Makes all sessions discard their cached data about the table when the transaction commits.
     pub fn announce(self) {
-        // SAFETY: within a transaction.
+        // SAFETY: the caller is within a transaction.
         unsafe { pg_sys::CacheInvalidateRelcacheByRelid(self.0) };
     }
 
@@ -328,7 +328,7 @@ impl Source {
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
-        // SAFETY: within a transaction; any number can be locked.
+        // SAFETY: the caller is within a transaction; any number can be locked.
         let has_locks = extension::lock_at_once(found)
             && unsafe { pg_sys::ConditionalLockRelationOid(self.0, mode) }
             && self.extension() == Some(found);
@@ -373,7 +373,7 @@ fn changed(relation: pg_sys::Oid) {
 /// transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();
-    // SAFETY: within a transaction. The argument vector is allocated in the caller's memory context.
+    // SAFETY: the caller is within a transaction. The argument vector is allocated in the caller's memory context.
     let function = unsafe {
         let schema = pg_sys::get_func_namespace(other);
         let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
@@ -391,7 +391,7 @@ pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid
 
 /// Returns whether `pg_catalog` has a table of this name. Call only within a transaction.
 pub fn has_system_table(name: &CStr) -> bool {
-    // SAFETY: within a transaction; the name is a C string.
+    // SAFETY: the caller is within a transaction; the name is a C string.
     let table =
         unsafe { pg_sys::get_relname_relid(name.as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE)) };
     table != pg_sys::InvalidOid
@@ -399,19 +399,19 @@ pub fn has_system_table(name: &CStr) -> bool {
 
 /// Returns whether a role is a superuser. Call only within a transaction.
 pub fn is_superuser(role: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::superuser_arg(role) }
 }
 
 /// Processes the invalidation messages of transactions that have committed meanwhile. Call only within a transaction.
 pub fn take_in_changes() {
-    // SAFETY: within a transaction; the server does the same for each new lock.
+    // SAFETY: the caller is within a transaction; the server does the same for each new lock.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
 /// Returns the name of a function, or None if it does not exist. Call only within a transaction.
 pub fn function_name(function: pg_sys::Oid) -> Option<CString> {
-    // SAFETY: within a transaction; null, or a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_func_name(function) };
     // SAFETY: a name ends with a zero byte.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned())

@@ -17,20 +17,20 @@ pub fn missing() -> ErrorReport {
 /// Keeps an extension from being dropped until the transaction ends. DROP EXTENSION locks the extension before its members.
 pub fn lock(extension: pg_sys::Oid) {
     let mode = pg_sys::AccessShareLock.cast_signed();
-    // SAFETY: within a transaction; any OID can be locked.
+    // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
 }
 
 /// Takes this lock if it is available at once. Returns whether the lock was taken.
 pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock.cast_signed();
-    // SAFETY: within a transaction; any OID can be locked.
+    // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) }
 }
 
 /// Returns the OID of the extension in this database, or None if it is not installed. Call only within a transaction.
 pub fn find() -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction; the name is a constant.
+    // SAFETY: the caller is within a transaction; the name is a constant.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
     (extension != pg_sys::InvalidOid).then_some(extension)
 }
@@ -59,7 +59,7 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
 /// Returns the extension if it owns the object. A user could have created an object of the same name. Call only within a
 /// transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };
     find().filter(|extension| *extension == of)
 }
@@ -67,7 +67,7 @@ pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oi
 /// Returns the extension's function with this signature, in which all names are schema-qualified. Call only within a
 /// transaction.
 pub fn function(signature: &str) -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction; the function takes text, and returns an OID or null.
+    // SAFETY: the caller is within a transaction; the function takes text, and returns an OID or null.
     let found: Option<pg_sys::Oid> =
         unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) };
     found.filter(|function| of_member(pg_sys::ProcedureRelationId, *function).is_some())

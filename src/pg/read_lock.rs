@@ -21,9 +21,9 @@ const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock.cast_signed();
 impl Lock {
     /// Takes the lock; None if it was not available in time. After a wait the transaction can only be rolled back.
     pub fn take(relation: pg_sys::Oid, wait: Wait) -> Option<Self> {
-        // SAFETY: within a transaction; any OID can be locked.
+        // SAFETY: the caller is within a transaction; any OID can be locked.
         let at_once = || unsafe { pg_sys::ConditionalLockRelationOid(relation, MODE) };
-        // SAFETY: within a transaction; any OID can be locked.
+        // SAFETY: the caller is within a transaction; any OID can be locked.
         let in_the_end = || unsafe { pg_sys::LockRelationOid(relation, MODE) };
         let taken = match wait {
             Wait::No => at_once(),

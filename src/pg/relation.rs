@@ -37,7 +37,7 @@ impl Relation {
 
     /// Returns the relation of this name in the same schema as `other`, or None. Call only within a transaction.
     pub fn beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
-        // SAFETY: within a transaction; the name ends with a zero byte.
+        // SAFETY: the caller is within a transaction; the name ends with a zero byte.
         let oid = unsafe {
             let schema = pg_sys::get_rel_namespace(other);
             (schema != pg_sys::InvalidOid).then(|| pg_sys::get_relname_relid(name.as_ptr(), schema))?
@@ -49,7 +49,7 @@ impl Relation {
     /// owner the same.
     pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
         let found = Self::beside(other, name)?;
-        // SAFETY: within a transaction, which releases the lock at its end.
+        // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(found.oid, pg_sys::RowExclusiveLock.cast_signed()) };
         // The relation may have been dropped or renamed during the wait for the lock.
         Self::beside(other, name).filter(|now| now.oid == found.oid)
@@ -59,7 +59,7 @@ impl Relation {
     pub fn allows(&self, privilege: u32, role: pg_sys::Oid) -> bool {
         #[allow(clippy::cast_lossless, reason = "a type of the server's")]
         let privilege = privilege as pg_sys::AclMode;
-        // SAFETY: within a transaction; the OID is that of a relation.
+        // SAFETY: the caller is within a transaction; the OID is that of a relation.
         let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role, privilege) };
         allowed == pg_sys::AclResult::ACLCHECK_OK
     }
@@ -71,7 +71,7 @@ impl Relation {
     /// Locks the relation exclusively until the transaction ends. During the wait, the relation may be dropped or get
     /// another owner.
     pub fn lock(&self) {
-        // SAFETY: within a transaction, which releases the lock at its end.
+        // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
     }
 
@@ -86,7 +86,7 @@ impl Relation {
     /// Locks a table against changes of its definition until the transaction ends, if the current role may read any of its
     /// columns.
     pub fn lock_to_read(&self) {
-        // SAFETY: within a transaction, which releases the lock at its end.
+        // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe {
             let select = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
             let any = pg_sys::AclMaskHow::ACLMASK_ANY;
@@ -123,8 +123,8 @@ impl Relation {
         if !self.is_sequence {
             return None;
         }
-        // SAFETY: within a transaction. What is opened is closed. A sequence has one row of three columns that are never
-        // null, and stays a sequence while it is open.
+        // SAFETY: the caller is within a transaction. The relation is closed again. A sequence has one row of three columns
+        // that are never null, and stays a sequence while it is open.
         unsafe {
             let lock = pg_sys::AccessShareLock.cast_signed();
             let sequence = pg_sys::try_relation_open(self.oid, lock);
@@ -151,7 +151,8 @@ impl Relation {
 /// sequence. An ALTER SEQUENCE ... OWNER TO would have to find the sequence by its name. Returns its OID; None if the
 /// statement is another one.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction. The parser's nodes live as long as the call; the tag of a node names its struct.
+    // SAFETY: the caller is within a transaction. The parser's nodes live as long as the call; the tag of a node names its
+    // struct.
     unsafe {
         let parsed = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::pg_parse_query(statement.as_ptr()));
         let raw = parsed.get_ptr(0).filter(|_| parsed.len() == 1)?;
@@ -205,12 +206,12 @@ const INHERITS_BY_TABLE: u32 = 2680;
 
 /// Returns the columns of the same name in the direct parents of a table. Call only within a transaction.
 pub fn columns_above(table: pg_sys::Oid, column: i16) -> Vec<(pg_sys::Oid, i16)> {
-    // SAFETY: within a transaction; null, or a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_attname(table, column, true) };
     if name.is_null() {
         return Vec::new();
     }
-    // SAFETY: within a transaction; the result is 0 if the parent has no such column.
+    // SAFETY: the caller is within a transaction; the result is 0 if the parent has no such column.
     let column_of = |parent| unsafe { pg_sys::get_attnum(parent, name) };
     let columns = parents(table).into_iter().map(|parent| (parent, column_of(parent)));
     columns.filter(|(_, column)| *column > 0).collect()
@@ -220,7 +221,7 @@ fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     const TABLE: i16 = 1;
     const PARENT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
     let mut found = Vec::new();
-    // SAFETY: within a transaction. What is opened is closed; the columns of a row are never null.
+    // SAFETY: the caller is within a transaction. The relation is closed again; the columns of a row are never null.
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
         let inherits = pg_sys::table_open(INHERITS.into(), lock);

@@ -32,21 +32,21 @@ pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
 
 /// Returns whether `member` has the privileges of `role` without SET ROLE. Call only within a transaction.
 pub fn has_rights_of(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction; a dropped role has no members.
+    // SAFETY: the caller is within a transaction; a dropped role has no members.
     unsafe { pg_sys::has_privs_of_role(member, role) }
 }
 
 /// Returns whether a role may update a table. Call only within a transaction.
 pub fn may_update(role: pg_sys::Oid, table: pg_sys::Oid) -> bool {
     let update = pg_sys::AclMode::from(pg_sys::ACL_UPDATE);
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::pg_class_aclcheck(table, role, update) == pg_sys::AclResult::ACLCHECK_OK }
 }
 
 /// Returns whether the current role may call a function. Call only within a transaction.
 pub fn may_execute(function: pg_sys::Oid) -> bool {
     let execute = pg_sys::AclMode::from(pg_sys::ACL_EXECUTE);
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     let result = unsafe {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
         let result = pg_sys::pg_proc_aclcheck(function, current(), execute);
@@ -59,7 +59,7 @@ pub fn may_execute(function: pg_sys::Oid) -> bool {
 
 /// Returns the name of a role. Call only within a transaction.
 pub fn name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: within a transaction; a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; a copy in the current memory context.
     let name = unsafe { pg_sys::GetUserNameFromId(role, true) };
     // SAFETY: null, or a name that ends with a zero byte.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
@@ -132,7 +132,7 @@ pub(super) fn with_rights<T>(
 ) -> T {
     let all_rows = if all_rows { pg_sys::SECURITY_NOFORCE_RLS } else { 0 };
     as_role(role, all_rows, || {
-        // SAFETY: within a transaction, whose end also ends the settings of all nest levels.
+        // SAFETY: the caller is within a transaction, whose end also ends the settings of all nest levels.
         let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
         guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
         let done = work();
@@ -151,8 +151,8 @@ fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
     let (mut user, mut context) = (pg_sys::InvalidOid, 0);
     let bits =
         (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION | bits).cast_signed();
-    // SAFETY: within a transaction. If `work` fails, the end of the transaction or subtransaction resets the user, as for a
-    // SECURITY DEFINER function. The bits are only added to the context.
+    // SAFETY: the caller is within a transaction. If `work` fails, the end of the transaction or subtransaction resets the
+    // user, as for a SECURITY DEFINER function. The bits are only added to the context.
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
         pg_sys::SetUserIdAndSecContext(role, context | bits);
@@ -165,7 +165,7 @@ fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
 
 /// Returns whether the current role may SET ROLE to another one. Call only within a transaction.
 pub fn can_become(role: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
         return pg_sys::is_member_of_role(current(), role);
@@ -176,6 +176,6 @@ pub fn can_become(role: pg_sys::Oid) -> bool {
 
 /// Returns whether the current role bypasses row-level security. Call only within a transaction.
 pub fn bypasses_row_security() -> bool {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::has_bypassrls_privilege(current()) }
 }

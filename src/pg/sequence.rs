@@ -61,7 +61,7 @@ pub fn plan_anew() {
 
 /// Locks a sequence against ALTER, DROP and binding until the transaction ends. Makes earlier changes of this kind visible.
 pub fn lock(sequence: pg_sys::Oid) {
-    // SAFETY: within a transaction, which releases the lock at its end.
+    // SAFETY: the caller is within a transaction, which releases the lock at its end.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
 }
 
@@ -74,7 +74,7 @@ pub fn unlock(sequence: pg_sys::Oid) {
 /// Takes a read lock if it is available at once. The lock is always available if this transaction has another lock on the
 /// sequence.
 pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction; any OID can be locked.
+    // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
@@ -102,7 +102,7 @@ fn since_when(
     read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
 ) -> pg_sys::SubTransactionId {
     let lock = pg_sys::NoLock.cast_signed();
-    // SAFETY: within a transaction, with a lock; null if the relation is gone. What is opened is closed.
+    // SAFETY: the caller is within a transaction, with a lock; null if the relation is gone. The relation is closed again.
     unsafe {
         let relation = pg_sys::try_relation_open(sequence, lock);
         let Some(open) = relation.as_ref() else { return 0 };
@@ -119,7 +119,7 @@ pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
     const INTERNAL: u8 = b'i';
     let (mut table, mut column) = (pg_sys::InvalidOid, 0);
     let mut is_owned = |kind: u8| {
-        // SAFETY: within a transaction; a catalog scan that writes to both variables.
+        // SAFETY: the caller is within a transaction; a catalog scan that writes to both variables.
         unsafe { pg_sys::sequenceIsOwned(sequence, kind.cast_signed() as _, &raw mut table, &raw mut column) }
     };
     let is_owned = is_owned(AUTOMATIC) || is_owned(INTERNAL);
@@ -129,7 +129,7 @@ pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
 
 /// Returns the columns of a table that own sequences, each with its sequence. Call only within a transaction.
 pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
-    // SAFETY: within a transaction; a catalog scan that returns a list of OIDs.
+    // SAFETY: the caller is within a transaction; a catalog scan that returns a list of OIDs.
     let owned = unsafe {
         let list = pg_sys::getOwnedSequences(table);
         let count = list.as_ref().and_then(|list| usize::try_from(list.length).ok()).unwrap_or_default();
@@ -144,7 +144,7 @@ pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
 
 /// Returns whether a relation is a sequence. Call only within a transaction.
 pub fn is_sequence(relation: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction. C's `char` is signed on some machines only, so the bytes are compared.
+    // SAFETY: the caller is within a transaction. C's `char` is signed on some machines only, so the bytes are compared.
     unsafe { pg_sys::get_rel_relkind(relation) }.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE]
 }
 
@@ -178,7 +178,7 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
 
 /// Returns the name of a sequence; empty if it is gone. Call only within a transaction.
 pub fn name(sequence: pg_sys::Oid) -> String {
-    // SAFETY: within a transaction; null, or a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_rel_name(sequence) };
     if name.is_null() {
         return String::new();
@@ -205,7 +205,7 @@ pub fn allows(sequence: pg_sys::Oid, usage: SequenceUse) -> bool {
         SequenceUse::Look => pg_sys::ACL_SELECT | pg_sys::ACL_USAGE,
         SequenceUse::Set => pg_sys::ACL_UPDATE,
     };
-    // SAFETY: within a transaction; any one of the privileges suffices.
+    // SAFETY: the caller is within a transaction; any one of the privileges suffices.
     let allowed =
         unsafe { pg_sys::pg_class_aclcheck(sequence, role::current(), pg_sys::AclMode::from(rights)) };
     allowed == pg_sys::AclResult::ACLCHECK_OK
@@ -213,7 +213,7 @@ pub fn allows(sequence: pg_sys::Oid, usage: SequenceUse) -> bool {
 
 /// Calls the server's nextval. `checked` is false for identity columns, which need no privilege on the sequence.
 pub fn nextval(sequence: pg_sys::Oid, checked: bool) -> i64 {
-    // SAFETY: within a transaction; the boundary turns the server's errors into panics.
+    // SAFETY: the caller is within a transaction; the boundary turns the server's errors into panics.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| nextval_internal(sequence, checked)) }
 }
 

@@ -103,7 +103,7 @@ pub fn max_workers() -> usize {
 pub fn may_see_all_activity() -> bool {
     /// The OID of `pg_read_all_stats`, the same in all versions.
     const READ_ALL_STATS: u32 = 3375;
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), READ_ALL_STATS.into()) }
 }
 

@@ -61,7 +61,7 @@ pub fn watch(hooks: &'static Hooks) {
 
 /// Raises the server's error in a read-only transaction or a parallel query, as for the SQL command `command`.
 pub fn refuse_change(command: &CStr) {
-    // SAFETY: within a transaction; the name ends with a zero byte.
+    // SAFETY: the caller is within a transaction; the name ends with a zero byte.
     unsafe {
         pg_sys::PreventCommandIfReadOnly(command.as_ptr());
         pg_sys::PreventCommandIfParallelMode(command.as_ptr());
@@ -119,20 +119,20 @@ pub fn sees_new_commits() -> bool {
 /// Fails within a transaction block, because a rollback could not undo the effect of `function`.
 pub fn refuse_block(function: &'static str) {
     let name = CString::new(function).unwrap_or_default();
-    // SAFETY: within a transaction; the name is used for the message only.
+    // SAFETY: the caller is within a transaction; the name is used for the message only.
     unsafe { pg_sys::PreventInTransactionBlock(true, name.as_ptr()) };
 }
 
 /// Makes the changes of this transaction visible to its next command.
 pub fn see_own_changes() {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
 /// Runs SQL at the end of a transaction, after its snapshots are gone.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: within a transaction. An error ends it, together with its snapshots and its read-only state. The transaction
-    // may have become read-only after it wrote.
+    // SAFETY: the caller is within a transaction. An error ends it, together with its snapshots and its read-only state.
+    // The transaction may have become read-only after it wrote.
     let read_only = unsafe {
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let read_only = pg_sys::XactReadOnly;

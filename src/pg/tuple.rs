@@ -18,7 +18,7 @@ pub(super) fn cached<T>(
     oid: pg_sys::Oid,
     read: impl FnOnce(pg_sys::HeapTuple) -> T,
 ) -> Option<T> {
-    // SAFETY: within a transaction. The row is read before it is released.
+    // SAFETY: the caller is within a transaction. The row is read before it is released.
     unsafe {
         let row = pg_sys::SearchSysCache1(cache_id(cache), oid.into());
         let found = (!row.is_null()).then(|| read(row))?;

@@ -15,7 +15,7 @@ const NOT_FOR_USERS: u8 = b'D';
 /// Throws the server's error if the foreign server or the user mapping does not exist. Call only within a transaction.
 pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
     let known = known();
-    // SAFETY: within a transaction; the results live in the current memory context, and are copied.
+    // SAFETY: the caller is within a transaction; the results live in the current memory context, and are copied.
     let options = unsafe {
         let server = pg_sys::GetForeignServerByName(in_server_encoding(server), false);
         let mapping = pg_sys::GetUserMapping(user, (*server).serverid);
@@ -71,7 +71,7 @@ unsafe fn text(text: *const c_char) -> String {
 /// Returns the owner of a foreign server. Throws the server's error if there is no such foreign server. Call only within a
 /// transaction.
 pub fn owner_of(server: &str) -> pg_sys::Oid {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { (*pg_sys::GetForeignServerByName(in_server_encoding(server), false)).owner }
 }
 

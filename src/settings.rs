@@ -290,7 +290,7 @@ fn define_identity() {
 }
 
 fn define_leases() {
-    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is taken.", c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.");
+    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is leased.", c"reuse leases the previous one again, disposable a new one at each start, queue the one that was free longest.");
     guc::define_enum(about, &WORKER_ID_POLICY);
     let about = sighup(
         c"snowflake_ids.lease_duration",
@@ -301,13 +301,13 @@ fn define_leases() {
     let about = sighup(
         c"snowflake_ids.max_clock_skew",
         c"Sets how far the clock may differ from the registry's when a worker id is leased.",
-        c"Beyond that none is taken.",
+        c"If the difference is larger, no worker id is leased.",
     );
     guc::define_int(about, &MAX_CLOCK_SKEW, 0..=i32::MAX, GucFlags::UNIT_MS);
     let about = sighup(
         c"snowflake_ids.registry_timeout",
-        c"Sets the longest time that the answer of a registry on another server is waited for.",
-        c"Where there are several registries, another one is asked after a fifth of it.",
+        c"Sets the longest wait for the answer of a registry on another server.",
+        c"If there are several registries, the next one is asked after a fifth of this time.",
     );
     guc::define_int(about, &REGISTRY_TIMEOUT, 100..=3_600_000, GucFlags::UNIT_MS);
 }
@@ -316,7 +316,7 @@ fn define_behaviour() {
     let about = suset(
         c"snowflake_ids.max_drift",
         c"Sets how far ids may run ahead of the clock.",
-        c"Bounds the steps back of the clock that are passed over and the time that bursts borrow.",
+        c"Limits the backward steps of the clock that are tolerated, and the time that bursts of ids borrow.",
     );
     guc::define_int(about, &MAX_DRIFT, 0..=i32::MAX, GucFlags::UNIT_MS);
     let about = suset(c"snowflake_ids.clock_rollback", c"Sets what happens when the clock stepped back by more than max_drift.", c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.");
@@ -348,7 +348,7 @@ fn define_behaviour() {
     let about = sighup(
         c"snowflake_ids.max_clock_jump",
         c"Sets the largest sudden step forward of the clock that ids follow.",
-        c"Beyond it they go on with the time that has really passed.",
+        c"After a larger step, ids go on with the time that has really passed.",
     );
     guc::define_int(about, &MAX_CLOCK_JUMP, 1_000..=i32::MAX, GucFlags::UNIT_MS);
     let about = sighup(
@@ -371,13 +371,13 @@ fn define_tags() {
     let about = postmaster(
         c"snowflake_ids.series_memory",
         c"Sets how much shared memory the keys of monotonic series take, in all databases together.",
-        c"The keys that were not used for longest leave it. 0 takes none, and such series give no numbers.",
+        c"The keys that were not used for longest are evicted. With 0, monotonic series give no numbers.",
     );
     guc::define_int(about, &SERIES_MEMORY, 0..=i32::MAX, GucFlags::UNIT_KB);
     let about = sighup(
         c"snowflake_ids.segment_prefetch",
         c"Sets the share of a segment, in percent, after which the next one is fetched.",
-        c"0 fetches the next one with the first id of each.",
+        c"0 fetches the next segment with the first id of each segment.",
     );
     guc::define_int(about, &SEGMENT_PREFETCH, 0..=100, GucFlags::default());
     let about = sighup(
@@ -407,7 +407,7 @@ fn define_tags() {
     let about = sighup(
         c"snowflake_ids.sample_interval",
         c"Sets how often the counters of this server are read for the curves of the last hour.",
-        c"360 readings are kept, which are an hour at 10 s. 0 takes none.",
+        c"360 readings are kept: one hour at 10 s. 0 takes no readings.",
     );
     guc::define_int(about, &SAMPLE_INTERVAL, 0..=3_600, GucFlags::UNIT_S);
 }

@@ -82,7 +82,7 @@ CREATE FUNCTION nextval_support(internal) RETURNS internal
 STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
 COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
 
-/* No SQL can call these: it has no value of type internal. */
+/* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';

@@ -66,12 +66,12 @@ unsafe fn next(call: pg_sys::FunctionCallInfo) -> i64 {
 
 extension_sql!(
     "
-/* The next id of a tag: dense, and growing from call to call of a session. */
+/* Returns the next id of a tag. Ids of a tag are dense, and increase within a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 
-/* The same for tools that take a default with \"nextval\" in it for a sequence's, and the tag for the sequence. */
+/* Does the same. Some tools take a default that contains \"nextval\" for one of a sequence named like the tag. */
 CREATE FUNCTION segment_id(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';

@@ -107,7 +107,7 @@ fn text(key: pg_sys::Datum) -> Key {
 
 extension_sql!(
     "
-/* The next number of a key of a series. */
+/* Returns the next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
 VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_bigint_wrapper';
 CREATE FUNCTION series_nextval(series text, key text) RETURNS bigint

@@ -111,23 +111,23 @@ unsafe fn name_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], NamedError> {
 
 extension_sql!(
     "
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+/* Returns the next id. It is unique across all servers, and increases within a session. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 
-/* The same for tools that take a default with \"nextval\" in it for a sequence's. */
+/* Does the same. Some tools take a default that contains \"nextval\" for one of a sequence. */
 CREATE FUNCTION snowflake_id() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
 
-/* The next id of a named generator: unique in its layout, across all servers. */
+/* Returns the next id of a named generator. It is unique across all servers within the generator's layout. */
 CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
 
-/* The same for tools that take a default with \"nextval\" in it for a sequence's, and the name for the sequence. */
+/* Does the same. Some tools take a default that contains \"nextval\" for one of a sequence with this name. */
 CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';

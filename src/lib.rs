@@ -1,7 +1,7 @@
 //! `snowflake_ids`: distributed 64-bit ids as column defaults, inside PostgreSQL.
 //!
-//! The algorithms are in the crate `snowflake_ids_core`. This crate connects them to the server: it holds the settings, the
-//! shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
+//! The algorithms are in the crate `snowflake_ids_core`. This crate connects the algorithms to the server. It holds the
+//! settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
 
 mod entry;
 mod issuer;

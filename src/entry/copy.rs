@@ -4,8 +4,8 @@
 //! this extension never read the table. But they must stay VOLATILE: ALTER TABLE ... ADD COLUMN evaluates a STABLE default
 //! only once for all rows.
 //!
-//! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. It replaces each call by a
-//! call of the COPY variant, a STABLE function with the same entry point.
+//! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. The function replaces each
+//! call by a call of the COPY variant, a STABLE function with the same entry point.
 
 use crate::pg::{catalog, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};

@@ -26,7 +26,8 @@ entry!(
 /// # Safety The server calls this for a function with one text argument.
 #[inline]
 unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
-    // SAFETY: `fn_extra` belongs to the called function. It is null, or the reference stored below, which is never freed.
+    // SAFETY: `fn_extra` belongs to the called function. The field is null, or the reference stored below, which is never
+    // freed.
     unsafe {
         let argument = (*call).args.as_ptr().read();
         if argument.isnull || (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {
@@ -34,7 +35,7 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         }
         let tag = bytes_of(argument.value);
         let seen = &raw mut (*(*call).flinfo).fn_extra;
-        // Consecutive rows mostly have the same tag.
+        // Consecutive rows mostly name the same tag.
         let cached = match (*seen).cast::<CachedTag>().as_ref() {
             Some(cached) if *cached.tag == *tag => cached,
             // A longer text cannot be a tag, and its lookup would take long.

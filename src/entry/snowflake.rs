@@ -34,7 +34,8 @@ fn next(of: Option<&'static CachedGenerator>) -> i64 {
 /// # Safety The server calls this for a strict function with a text argument.
 #[inline]
 pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static CachedGenerator> {
-    // SAFETY: `fn_extra` belongs to the called function. It is null, or the reference stored below, which is never freed.
+    // SAFETY: `fn_extra` belongs to the called function. The field is null, or the reference stored below, which is never
+    // freed.
     unsafe {
         let function = (*call).flinfo.as_mut()?;
         let seen = function.fn_extra;
@@ -46,7 +47,7 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
             return None;
         }
         let name = bytes_of(argument.value);
-        // Consecutive rows mostly have the same generator.
+        // Consecutive rows mostly name the same generator.
         match seen.cast::<CachedGenerator>().as_ref() {
             Some(cached) if cached.name() == name => Some(cached),
             // A longer text cannot be a name, and its lookup would take long.
@@ -95,7 +96,7 @@ pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static Cache
     name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)))
 }
 
-/// Returns the bytes of a text that should be a name. They live as long as the call.
+/// Returns the bytes of a text that should be a name. The bytes live as long as the call.
 ///
 /// # Errors [`NamedError`] if the text is too long; its bytes are then not read.
 ///

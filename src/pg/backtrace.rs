@@ -7,8 +7,8 @@ use std::env;
 const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
 /// Turns off the backtraces that pgrx would add to the DETAIL of errors. Capturing a backtrace takes far longer than
-/// raising an error. Rust reads the environment variables once, at the first capture. This function removes them, captures
-/// a backtrace, and restores them for other libraries. Call it when the library is loaded.
+/// raising an error. Rust reads the environment variables once, at the first capture. Therefore the function removes the
+/// variables, captures a backtrace, and restores the variables for other libraries. Call when the library is loaded.
 pub fn suppress() {
     let given = VARIABLES.map(|name| (name, env::var_os(name)));
     for (name, value) in &given {

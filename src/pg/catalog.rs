@@ -17,8 +17,8 @@ use std::sync::Once;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
-/// An action that runs when a table has changed. It must not fail, and must not call server functions that may read a
-/// catalog.
+/// An action that runs when a table has changed. The action must not fail, and must not call server functions that may read
+/// a catalog.
 type OnChange = fn();
 
 /// The highest number of columns that the extension reads from one table.
@@ -58,8 +58,8 @@ impl Type {
 }
 
 /// A table of the extension, with the columns that are read without SQL. Only [`Table::find`] and [`Table::open`] give
-/// access to it. They detect a role that drops the extension during a statement and creates its own table under the same
-/// name.
+/// access to it. During a statement, a role may drop the extension and create its own table under the same name. Both
+/// functions detect this.
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
@@ -138,8 +138,8 @@ impl Table {
     }
 
     /// Opens the table and locks it for reading. The lock keeps other sessions from dropping the extension. This session
-    /// itself may drop it, so each call checks that the table is still the one that was found. Throws 55000 if a column is
-    /// missing or has another type.
+    /// itself may drop the extension, so each call checks that the table is still the one that was found. Throws 55000 if a
+    /// column is missing or has another type.
     pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;

@@ -32,7 +32,7 @@ pub struct BadValue {
     pub hint: Option<String>,
 }
 
-/// A check of a text setting. It must not panic.
+/// A check of a text setting. The check must not panic.
 pub trait Rule {
     /// Returns an error if the value is not valid.
     fn check(value: &str) -> Result<(), BadValue>;

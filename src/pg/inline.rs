@@ -8,7 +8,7 @@ use super::tuple;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::OnceLock;
 
-/// Returns whether functions must not be inlined at present. It must not fail, and must not call the server.
+/// Returns whether functions must not be inlined at present. The function must not fail, and must not call the server.
 type Wanted = fn() -> bool;
 
 static WANTED: OnceLock<Wanted> = OnceLock::new();

@@ -5,8 +5,8 @@
 //! `statement_timeout` and SIGTERM end a wait at once. Only the lookup of a host name would still block, so a thread does
 //! it ([`names`]).
 //!
-//! An interrupt throws an error, which unwinds like a panic. It drops, and so closes, a connection that is being opened or
-//! used. If the process ends instead, the kernel closes the connection.
+//! An interrupt throws an error, which unwinds like a panic. The unwinding drops, and so closes, a connection that is being
+//! opened or used. If the process ends instead, the kernel closes the connection.
 //!
 //! Closing never waits: unsent data is dropped. A silent server gets no cancel request, because that would need another
 //! connection. The server notices the lost client at its next read or write.
@@ -30,7 +30,7 @@ use std::ffi::CString;
 use std::time::Duration;
 use timeout::Timeout;
 
-/// Options of every connection. They come last, because the last value of an option counts.
+/// Options of every connection. These options come last, because the last value of an option counts.
 const OURS: [(&str, &str); 2] = [("client_encoding", "UTF8"), ("fallback_application_name", "snowflake_ids")];
 
 /// A connection to another server. Its client encoding is UTF-8.

@@ -54,7 +54,7 @@ impl LwLock {
     }
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {
-        // SAFETY: the lock is initialised. It holds off interrupts until it is released.
+        // SAFETY: the lock is initialised. A held lock defers interrupts.
         unsafe { LWLockAcquire(self.0, mode) };
     }
 

@@ -338,7 +338,7 @@ unsafe fn make_call(
 }
 
 /// Walks a query and redirects its calls. A call is changed in place. A `NextValueExpr` is the default of an identity
-/// column. It has no room for a call, so the pointer to it is replaced.
+/// column. The node has no room for a call, so the pointer to the node is replaced.
 ///
 /// Errors pass through this function and the walkers, because they have no guard and no destructor.
 unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
@@ -406,7 +406,7 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // Sequences of these types are never bound. They are redirected only to keep `lastval` right.
+            // Sequences of these types are never bound. Calls on them are redirected only to keep `lastval` right.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,

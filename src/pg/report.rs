@@ -1,4 +1,4 @@
-//! Error reports. This is the only module that assigns SQLSTATEs to kinds of errors.
+//! Error reports. No other module assigns SQLSTATEs to kinds of errors.
 
 use crate::pg::encoding::legible;
 use crate::pg::server;

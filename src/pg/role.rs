@@ -114,16 +114,16 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
 /// The time at which settings end that `work` has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoleSettings {
-    /// They end with `work`.
+    /// The settings end with `work`.
     End,
-    /// They stay until the transaction ends. Only for the extension's own code.
+    /// The settings stay until the transaction ends. Only for the extension's own code.
     Stay,
 }
 
 /// Runs `work` with only the rights of a role, as REINDEX and VACUUM run index expressions. Code of that role cannot regain
-/// the caller's rights, because SET ROLE is refused. It can leave nothing behind in the session. The `search_path` is
-/// `pg_catalog`, so that the session's user cannot substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides no
-/// rows from the owner of a table. Call only within a transaction.
+/// the caller's rights, because SET ROLE is refused. That code can leave nothing behind in the session. The `search_path`
+/// is `pg_catalog`, so that the session's user cannot substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides
+/// no rows from the owner of a table. Call only within a transaction.
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
     all_rows: bool,

@@ -1,7 +1,7 @@
 //! Direct reads of the extension's tables, without SQL and without privileges on them.
 //!
-//! A read sees all committed rows, like the server's reads of its catalogs. It leaves no lock behind, because the
-//! transaction of the caller may go on for long.
+//! A read sees all committed rows, like the server's reads of its catalogs. A read leaves no lock behind, because the
+//! caller's transaction may go on for long.
 
 use super::catalog::{Open, Source, Table, Type, Unseen};
 use super::read_lock::{Lock, Wait};

@@ -18,7 +18,7 @@ pub fn upgrading() -> bool {
 
 static RECOVERY_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether recovery is known to have ended. It cannot begin again.
+/// Returns whether recovery is known to have ended. Recovery cannot begin again.
 #[inline]
 pub fn out_of_recovery() -> bool {
     RECOVERY_OVER.load(Ordering::Relaxed)

@@ -64,7 +64,7 @@ impl TagText {
     }
 }
 
-/// Returns the bytes of a text that should be a tag. They live as long as the call.
+/// Returns the bytes of a text that should be a tag. The bytes live as long as the call.
 ///
 /// # Errors [`TagError`] if the text is too long; its bytes are then not read.
 ///

@@ -1,7 +1,7 @@
 //! Text arguments in the encoding of the database.
 //!
 //! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accent. This extension interprets only ASCII
-//! text. It reads bytes that are not UTF-8 as a replacement character, and refuses this like any other wrong character. The
+//! text. Bytes that are not UTF-8 become a replacement character, which is refused like any other wrong character. The
 //! length of a text is checked before its bytes are read, because a few pages may hold up to 1 GB of compressed text.
 
 use super::encoding::from_utf8;
@@ -129,7 +129,7 @@ pub unsafe fn length_of(text: pg_sys::Datum) -> usize {
     unsafe { pg_sys::toast_raw_datum_size(text) }.saturating_sub(pg_sys::VARHDRSZ)
 }
 
-/// Returns the bytes of a text. They live as long as the call.
+/// Returns the bytes of a text. The bytes live as long as the call.
 ///
 /// # Safety The datum is a text; its length was checked.
 #[inline]
@@ -155,7 +155,7 @@ pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
     }
 }
 
-/// The longest statement that this extension generates, in bytes. It contains some names and a tag.
+/// The longest statement that this extension generates, in bytes. Such a statement contains some names and a tag.
 const LONGEST_SQL: usize = 16 * 1024;
 
 /// A text for SQL, in the encoding of the database.

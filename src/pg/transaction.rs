@@ -91,7 +91,7 @@ pub fn number() -> u32 {
     }
 }
 
-/// Returns whether a parallel query is running. It allows no SQL.
+/// Returns whether a parallel query is running. No SQL can run then.
 pub fn is_parallel() -> bool {
     // SAFETY: reads variables of this process.
     unsafe { pg_sys::IsInParallelMode() }

@@ -19,7 +19,7 @@ static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// OIDs of the sequences that the statement has altered. Names could belong to other sequences when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
-/// Functions that are called after statements, within the same transaction. They may run SQL and may fail.
+/// Functions that are called after statements, within the same transaction. The functions may run SQL and may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// ALTER SEQUENCE has run, or ALTER TABLE has altered the sequence of an identity column.
@@ -118,7 +118,7 @@ fn forget_planned() {
 }
 
 /// Runs a utility statement and then the action that follows it. Errors pass through as through a C function, because this
-/// function has no guard and no destructor. It cannot panic.
+/// function has no guard and no destructor. The function cannot panic.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,

@@ -117,7 +117,7 @@ fn millis(limit: Duration) -> c_long {
     i32::try_from(millis).unwrap_or(i32::MAX).into()
 }
 
-/// The longest single sleep on a condition. It bounds the delay if a wake-up is lost.
+/// The longest single sleep on a condition. The limit bounds the delay if a wake-up is lost.
 const CONDITION_SLICE: Duration = Duration::from_millis(500);
 
 /// A condition variable of the server, in shared memory.
@@ -129,7 +129,7 @@ unsafe impl Send for Condition {}
 // SAFETY: a condition variable is made for many processes.
 unsafe impl Sync for Condition {}
 
-/// Creates a condition variable. It must not be moved after its first use.
+/// Creates a condition variable. The variable must not be moved after its first use.
 impl Default for Condition {
     fn default() -> Self {
         // SAFETY: all zeros is a valid value of the struct, which is initialised before it is used.

@@ -47,7 +47,7 @@ pub struct Segments {
     pub launcher: WorkerLatch,
     /// True if databases wait for a worker slot. Workers without work then end at once.
     pub crowded: AtomicBool,
-    /// The last messages about tags in the log, from all workers. They limit repetition.
+    /// The last messages about tags in the log, from all workers. Serves to limit repetition.
     pub logged: RwLock<LwLock, LogLimit>,
     /// The generation that was drawn last. No two owners of a slot have the same generation.
     slot_generations: AtomicU64,
@@ -80,7 +80,7 @@ impl Segments {
         self.slots.get(slot_index).is_some_and(|slot| slot.request.pending().is_some())
     }
 
-    /// Returns a new generation. It is never 0, the generation of an unused slot.
+    /// Returns a new generation. The value is never 0, the generation of an unused slot.
     pub fn new_slot_generation(&self) -> u64 {
         self.slot_generations.fetch_add(1, Relaxed) + 1
     }

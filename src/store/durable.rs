@@ -19,7 +19,7 @@ pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Appends a text to a file and syncs it. One write call does this, so that concurrent appends do not mix. Does nothing if
+/// Appends a text to a file and syncs the file. Uses one write call, so that concurrent appends do not mix. Does nothing if
 /// the file does not exist.
 ///
 /// # Errors The system's error. The file may then hold the beginning of the text.

@@ -92,8 +92,8 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
 /// An existing tag gets a new version if it is higher by less than one segment. The new version keeps its last reservation
 /// from being given back.
 ///
-/// In a database that uses a registry, a trigger refuses new rows of users. It admits restored rows, which it recognizes by
-/// an `update_time` before the transaction.
+/// In a database that uses a registry, a trigger refuses new rows of users. The trigger admits restored rows, which it
+/// recognizes by an `update_time` before the transaction.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period,

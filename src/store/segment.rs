@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 
 /// Reads and locks a row of the table of tags.
 ///
-/// The row may lag behind the ids that the previous primary had reserved. This is possible if this cluster wrote the row on
-/// an earlier timeline.
+/// The row may lag behind the ids that the previous primary had reserved. A lag is possible if this cluster wrote the row
+/// on an earlier timeline.
 ///
 /// The period of a dated tag never goes back, even if the clock is moved back. The period ends when the clocks of the time
 /// zone first show the next period. If these clocks are put back over midnight, they show midnight twice, and AT TIME ZONE

@@ -1,4 +1,4 @@
-//! The counters of a series on a Citus cluster. They are in a distributed table with one row for each key, on the same
+//! The counters of a series on a Citus cluster. The counters are in a distributed table. The row of a key is on the same
 //! shard as the user's rows of this key. Citus routes each change to this shard, within the caller's transaction.
 //!
 //! Statements run with the caller's rights, because the caller also writes its rows on this shard. Citus refuses two roles

@@ -93,8 +93,8 @@ pub static SEQUENCE_BINDING: Table = Table::with_later(
     &[(c"checked", Type::Boolean)],
 );
 
-/// Returns the OID of the extension in this database. Of two databases, the lower OID had its CREATE EXTENSION earlier.
-/// Returns None if the extension is not installed, or has no table of worker ids. Call only within a transaction.
+/// Returns the OID of the extension in this database. A lower OID means an earlier CREATE EXTENSION. Returns None if the
+/// extension is not installed, or has no table of worker ids. Call only within a transaction.
 pub fn extension() -> Option<u32> {
     WORKER_LEASE.find().and(extension::find()).map(pgrx::pg_sys::Oid::to_u32)
 }

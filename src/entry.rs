@@ -2,7 +2,7 @@
 //! workers.
 //!
 //! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the memory
-//! context twice, which costs a fifth of the time of an id. The fast path of these functions needs neither: it allocates
+//! context twice. This takes a fifth of the time of an id. The fast path of these functions needs no wrapper: it allocates
 //! nothing, and calls no server function that can fail. All other cases go to a function with pgrx's guard.
 
 #![allow(unsafe_code, reason = "entries written by hand")]

@@ -25,15 +25,15 @@ use pgrx::prelude::*;
 ::pgrx::pg_module_magic!(name, version);
 
 /// Initializes the library. The server calls this function at server start if `shared_preload_libraries` names the library.
-/// Otherwise the first call of one of its functions loads the library into that session. Such a session can only decode
-/// ids, because the server creates shared memory for new ids only at its start.
+/// Otherwise the first call of one of the library's functions loads the library into the session. Such a session can only
+/// decode ids, because the server creates shared memory for new ids only at its start.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::backtrace::suppress();
     if !pg::server::preloading() {
         return;
     }
-    // The settings determine the size and the content of shared memory, so they come first.
+    // Shared memory depends on the settings, so the settings come first.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };

@@ -1,4 +1,5 @@
-//! The settings `snowflake_ids.*`: definitions, checks and current values. Users find them in docs/settings.md.
+//! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md describes the settings for
+//! users.
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
 use crate::pg::process::PerProcess;
@@ -222,7 +223,7 @@ pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
 }
 
-/// Returns the shard for named generators that have no shard of their own; None if they may issue every id.
+/// Returns the shard for named generators that have no shard of their own; None if such generators may issue every id.
 #[inline]
 pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()

@@ -1,8 +1,8 @@
 //! Support function that lets COPY FROM insert rows in batches.
 //!
 //! COPY FROM inserts row by row if a default is volatile, because a volatile default might read the table. The defaults of
-//! this extension never read the table. But they must stay VOLATILE: ALTER TABLE ... ADD COLUMN evaluates a STABLE default
-//! only once for all rows.
+//! this extension never read the table. But these defaults must stay VOLATILE, because ALTER TABLE ADD COLUMN evaluates a
+//! STABLE default only once for all rows.
 //!
 //! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. The function replaces each
 //! call by a call of the COPY variant, a STABLE function with the same entry point.
@@ -71,7 +71,7 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
     }
 }
 
-/// Returns whether a function of this name creates ids of a generator. Otherwise it creates ids of a tag.
+/// Returns whether a function of this name creates ids of a generator. Other functions create ids of a tag.
 fn is_snowflakes(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"snowflake_")
 }

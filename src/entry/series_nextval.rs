@@ -36,8 +36,8 @@ entry!(
     |call| unsafe { next(call, uuid) }
 );
 
-/// Returns the next number of a key from shared memory. Returns None if it holds none, or if the session's previous call
-/// used another series.
+/// Returns the next number of a key from shared memory. Returns None if shared memory holds no number, or if the session's
+/// previous call used another series.
 ///
 /// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
 #[inline]

@@ -65,8 +65,8 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
     }
 }
 
-/// A flag in the low bit of the stored address. If it is set, the argument is a constant, and later calls need not compare
-/// the name.
+/// A flag in the low bit of the stored address. If the flag is set, the argument is a constant, and later calls need not
+/// compare the name.
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 

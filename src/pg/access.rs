@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 /// Functions that the hook calls, in the session that causes the event.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
-    /// A database was created, and no session can connect to it yet. The function must not fail. The creation may still
-    /// fail.
+    /// A database was created, and no session can connect to this database yet. The function must not fail. The creation
+    /// may still fail.
     pub database_created: fn(u32),
-    /// A database with this OID is about to be dropped, and no process is connected to it. The function must not fail.
+    /// A database with this OID is about to be dropped, and has no connections. The function must not fail.
     pub database_dropped: fn(u32),
     /// A sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),

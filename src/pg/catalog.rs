@@ -76,7 +76,7 @@ pub struct Table {
 /// Reason why a table of the extension cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
-    /// The extension has no such table. A table of this name may exist, but the extension does not own it.
+    /// The extension has no such table. A table of this name may exist outside the extension.
     NoTable,
     /// The lock was not available in time. After a wait the transaction can only be rolled back.
     Locked,

@@ -11,7 +11,7 @@ pub fn legible(text: &str) -> String {
     text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
 }
 
-/// Converts text of this database to UTF-8; None if it has no form in UTF-8. Call only within a transaction.
+/// Converts text of this database to UTF-8; None if the text has no form in UTF-8. Call only within a transaction.
 pub fn to_utf8(bytes: &[u8]) -> Option<String> {
     if is_passed_on() {
         return String::from_utf8(bytes.to_vec()).ok();

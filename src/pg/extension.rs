@@ -28,15 +28,16 @@ pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) }
 }
 
-/// Returns the OID of the extension in this database, or None if it is not installed. Call only within a transaction.
+/// Returns the OID of the extension in this database, or None if the extension is not installed. Call only within a
+/// transaction.
 pub fn find() -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction; the name is a constant.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
     (extension != pg_sys::InvalidOid).then_some(extension)
 }
 
-/// Keeps the extension from being dropped until the transaction ends. Returns whether it is installed. Call only within a
-/// transaction.
+/// Keeps the extension from being dropped until the transaction ends. Returns whether the extension is installed. Call only
+/// within a transaction.
 pub fn keep() -> bool {
     let Some(extension) = find() else { return false };
     lock(extension);

@@ -182,7 +182,7 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// Reads a setting with a plain load. pgrx's accessor looks up the current thread for each access, which takes as long as
+/// Reads a setting with a plain load. For each access, pgrx's accessor looks up the current thread. This takes as long as
 /// an id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {

@@ -1,7 +1,7 @@
 //! Connections to other PostgreSQL servers, with waits that cancel and shutdown can interrupt.
 //!
 //! libpq is not linked. Opening the first connection loads it into the process ([`functions`]). This module uses libpq's
-//! asynchronous calls. Between them the process sleeps on its latch and the socket ([`timeout`]), so cancel,
+//! asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,
 //! `statement_timeout` and SIGTERM end a wait at once. Only the lookup of a host name would still block, so a thread does
 //! it ([`names`]).
 //!
@@ -61,8 +61,8 @@ impl Connection {
     /// Runs a statement with one text argument. Returns the first column of the first row as text. The text is empty if the
     /// value is null, or if there is no row.
     ///
-    /// Fails if the value has more than `most` bytes. libpq holds a message twice in memory before the caller can see its
-    /// length, so the memory that libpq may take is limited, too ([`ceiling`]).
+    /// Fails if the value has more than `most` bytes. libpq holds a message twice in memory before the caller can see the
+    /// length. Therefore the memory of libpq is limited, too ([`ceiling`]).
     ///
     /// # Errors [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection
     /// was closed before; nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and

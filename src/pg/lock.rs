@@ -6,7 +6,7 @@
 use parking_lot::lock_api::{GuardNoSend, RawRwLock};
 use pgrx::pg_sys;
 
-/// An `LWLock`. While a process waits for it, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
+/// An `LWLock`. While a process waits for the lock, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
 pub struct LwLock(*mut pg_sys::LWLock);
 
 // SAFETY: an LWLock is made for many processes, and its shared memory outlives them.

@@ -149,7 +149,7 @@ extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     *found = REDIRECT.get().and_then(|redirect| redirect());
 }
 
-/// Calls [`record_defaults`] under a guard, because it calls the server.
+/// Calls [`record_defaults`] under a guard, because [`record_defaults`] calls the server.
 #[pg_guard]
 unsafe extern "C-unwind" fn record_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
     // SAFETY: the caller passes a valid query and valid targets.
@@ -279,7 +279,7 @@ unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
 }
 
-/// Strips the casts to integer, smallint and domains. Returns the slot of the value below them.
+/// Strips the casts to integer, smallint and domains. Returns the slot of the value below the casts.
 ///
 /// # Safety The slot holds a node or null.
 unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
@@ -391,7 +391,7 @@ unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
     }
 }
 
-/// The location that marks a call as the default of an identity column. No parser produces it.
+/// The parse location that marks a call as the default of an identity column. No parser produces this location.
 const IDENTITY: c_int = -1_574;
 
 /// Builds the call that replaces a `NextValueExpr`, with a cast to the type of the column. Returns None if the type is not
@@ -406,7 +406,8 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // Sequences of these types are never bound. Calls on them are redirected only to keep `lastval` right.
+            // Sequences of these types are never bound. Calls on such sequences are redirected only to keep `lastval`
+            // right.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,

@@ -117,8 +117,8 @@ impl Relation {
         self.allows(pg_sys::ACL_SELECT, role::current())
     }
 
-    /// Returns the position of a sequence; None if the relation is no sequence. Uses no SELECT, which takes a name: during
-    /// a wait for a lock, a user could create a view of this name, whose code would run.
+    /// Returns the position of a sequence; None if the relation is no sequence. Uses no SELECT, because a SELECT takes a
+    /// name. During a wait for a lock, a user could create a view of this name, and the view's code would run.
     pub fn position(&self) -> Option<SequencePosition> {
         if !self.is_sequence {
             return None;
@@ -148,8 +148,8 @@ impl Relation {
 }
 
 /// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` at once, like an identity
-/// sequence. An ALTER SEQUENCE ... OWNER TO would have to find the sequence by its name. Returns its OID; None if the
-/// statement is another one.
+/// sequence. An ALTER SEQUENCE that changes the owner later would have to find the sequence by name. Returns the sequence's
+/// OID; None if the statement is another one.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction. The parser's nodes live as long as the call; the tag of a node names its
     // struct.

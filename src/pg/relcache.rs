@@ -1,5 +1,5 @@
-//! Relcache invalidations, passed from one server callback to all listeners. A process can register only few callbacks, and
-//! fails if it registers more. Other extensions also need them: Citus takes half.
+//! Relcache invalidations, passed from one server callback to all listeners. A process can register only few server
+//! callbacks, and ends if all are taken. Other extensions also need callbacks: Citus takes half of them.
 
 use super::process::PerProcess;
 use pgrx::{pg_guard, pg_sys};

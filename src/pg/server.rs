@@ -10,7 +10,7 @@ pub fn preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Returns whether `pg_upgrade` has started this server. Writes and connections would disturb it.
+/// Returns whether `pg_upgrade` has started this server. Writes and connections would disturb `pg_upgrade`.
 pub fn upgrading() -> bool {
     // SAFETY: a plain variable, set before the server loads libraries.
     unsafe { pg_sys::IsBinaryUpgrade }
@@ -56,7 +56,7 @@ unsafe extern "C-unwind" {
     fn IsInParallelMode() -> bool;
 }
 
-/// Returns whether a write is known to be allowed. If it returns false, [`refuse_unless_writable`] decides.
+/// Returns whether a write is known to be allowed. If the result is false, [`refuse_unless_writable`] decides.
 #[inline]
 pub fn is_writable() -> bool {
     // SAFETY: reads variables of this process.

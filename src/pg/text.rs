@@ -2,7 +2,7 @@
 //!
 //! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accent. This extension interprets only ASCII
 //! text. Bytes that are not UTF-8 become a replacement character, which is refused like any other wrong character. The
-//! length of a text is checked before its bytes are read, because a few pages may hold up to 1 GB of compressed text.
+//! length of a text is checked before its bytes are read: compressed text of up to 1 GB may fit into a few pages.
 
 use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};

@@ -33,7 +33,7 @@ pub struct Watch {
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
 /// Resets the flags after an error, because an error skips the end of the hook. No COPY FROM that still plans defaults can
-/// go on after an error. An ALTER SEQUENCE can, if one of its event triggers has caught the error.
+/// go on after an error. An ALTER SEQUENCE can go on if one of its event triggers has caught the error.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_altered,
     ended: || {

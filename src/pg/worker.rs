@@ -87,8 +87,8 @@ pub fn die_when_terminated() {
     }
 }
 
-/// Connects to no database. `pg_stat_activity` then shows the worker, and it can read `pg_database` without blocking DROP
-/// DATABASE.
+/// Connects to no database. `pg_stat_activity` then shows the worker. The worker can read `pg_database`, and does not block
+/// DROP DATABASE.
 pub fn connect_to_no_database() {
     // SAFETY: called once, by a worker that has no connection.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
@@ -181,7 +181,7 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     for (name, value) in of_its_own {
         guc::impose(name, value);
     }
-    // The disk must have the ids before they are handed out. `remote_apply` is stricter, so it is kept.
+    // The disk must have the ids before they are handed out. The stricter `remote_apply` is kept.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::impose(c"synchronous_commit", c"on");
     }

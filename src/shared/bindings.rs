@@ -1,11 +1,11 @@
-//! Counters of changes to the sequence bindings of each database. If the binding table is locked, a process cannot read it.
-//! The process keeps its cached bindings if the counter has not changed since it read them.
+//! Counters of changes to the sequence bindings of each database. A process that cannot read the binding table because of a
+//! lock uses its cached bindings. The cache is valid if the counter has not changed.
 
 use crate::pg::server;
 use crate::pg::shmem::Shmem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of counters. With more databases, some share a counter, and read their bindings more often than needed.
+/// Number of counters. If there are more databases, some share a counter, and read their bindings more often than needed.
 const COUNTERS: usize = 256;
 
 pub struct Changes([AtomicU64; COUNTERS]);

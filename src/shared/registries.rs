@@ -1,5 +1,5 @@
-//! The health of the registries of all databases, in shared memory. Processes that ask a registry use it, and so does the
-//! status view.
+//! The health of the registries of all databases, in shared memory. Processes that ask a registry read the health, and so
+//! does the status view.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -21,7 +21,8 @@ const MOST: usize = 64;
 /// The history of one registry of one database since server start. Several workers may write it at once.
 #[derive(Default)]
 pub struct RegistryEntry {
-    /// The OID of the database in the low half, the position of the registry plus one in the high half; 0 for a free entry.
+    /// The OID of the database in the low half, and the position of the registry plus 1 in the high half. A free entry has
+    /// 0.
     key: AtomicU64,
     /// Numbers of requests, of failed requests, and of failed requests since the last response.
     pub calls: AtomicU64,
@@ -108,7 +109,7 @@ impl EndpointStatus for SharedEndpointStatus {
 }
 
 impl RegistryEntry {
-    /// Returns the registry's fault, or the time that it has not answered, for the session's user.
+    /// Returns the fault for the session's user. A registry that has not answered yet also has a fault.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -154,7 +155,7 @@ impl RegistryEntry {
         (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(pause))
     }
 
-    /// Writes a text. If another process is writing at the same time, its text stays: it is just as recent.
+    /// Writes a text. If another process is writing at the same time, the other text stays, because it is just as recent.
     fn write<const WORDS: usize>(&self, shared_text: &SharedText<WORDS>, text: &str) {
         if !self.writing.swap(true, AcqRel) {
             shared_text.write(text);

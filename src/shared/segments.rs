@@ -41,7 +41,7 @@ pub struct Segments {
     pub evictions: AtomicU64,
     /// The highest ids that transactions have handed out by themselves and not committed, by tag.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
-    /// The map from tags to slots. Processes that publish or withdraw ids also lock it for writing.
+    /// The map from tags to slots. Processes that publish or withdraw ids also lock the directory for writing.
     pub directory: RwLock<LwLock, Directory<'static>>,
     pub worker_slots: &'static [WorkerSlot],
     pub launcher: WorkerLatch,
@@ -70,7 +70,7 @@ impl Segments {
         self.asked.slots_with_requests(|slot_index| self.is_asked(slot_index))
     }
 
-    /// Sets the bits of requests whose callers ended before they could set them.
+    /// Sets the bits of the slots with requests, if a caller ended before it could set the bit.
     pub fn record_pending(&self) {
         let asked = (0..self.slots.len()).filter(|slot_index| self.is_asked(*slot_index));
         asked.for_each(|slot_index| self.asked.record(slot_index));

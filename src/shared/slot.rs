@@ -21,8 +21,8 @@ pub struct Slot {
     pub answered: Condition,
     /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    /// The section, if the tag belongs to a monotonic series. Processes open it, and move ranges from the buffers to it,
-    /// with the directory locked for writing. Emptying the buffers closes it.
+    /// The section, if the tag belongs to a monotonic series. With the directory locked for writing, processes open the
+    /// section and move ranges from the buffers to the section. Emptying the buffers closes the section.
     pub section: Section,
 }
 

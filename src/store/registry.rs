@@ -89,8 +89,8 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
 /// Creates the given tags, and raises existing tags that are lower. A statement cannot change a row twice, so each tag must
 /// occur only once.
 ///
-/// An existing tag gets a new version if it is higher by less than one segment. The new version keeps its last reservation
-/// from being given back.
+/// An existing tag gets a new version if it is higher by less than one segment. The new version keeps the tag's last
+/// reservation from being given back.
 ///
 /// In a database that uses a registry, a trigger refuses new rows of users. The trigger admits restored rows, which it
 /// recognizes by an `update_time` before the transaction.

@@ -1,5 +1,5 @@
 //! SQL on the table of tags. Workers use this module, and transactions that have changed a tag. A call that finds ids in
-//! the buffers never uses it.
+//! the buffers never uses this module.
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
@@ -27,8 +27,8 @@ use std::collections::BTreeSet;
 /// on an earlier timeline.
 ///
 /// The period of a dated tag never goes back, even if the clock is moved back. The period ends when the clocks of the time
-/// zone first show the next period. If these clocks are put back over midnight, they show midnight twice, and AT TIME ZONE
-/// would choose the second time.
+/// zone first show the next period. If these clocks are put back over midnight, they show midnight twice. AT TIME ZONE
+/// would choose the second midnight.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
@@ -156,8 +156,8 @@ pub fn tag_generation(tag: &Tag) -> Result<Option<i64>, SpiError> {
     Ok(TAG_GENERATION.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }
 
-/// Returns a non-empty table that has a column with ids of this tag as its default, and this column. Both names are quoted
-/// for SQL.
+/// Finds a column whose default creates ids of this tag, in a table that has rows. Returns the names of the table and the
+/// column, quoted for SQL.
 pub fn column_with_ids(tag: &Tag) -> Result<Option<(String, String)>, SpiError> {
     let name = |of: Option<TagText>| of.map(|name| name.shown()).unwrap_or_default();
     COLUMN_WITH_IDS.first(&[TagText(*tag).into()], |row| Ok((name(row.get(1)?), name(row.get(2)?))))

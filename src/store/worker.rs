@@ -138,7 +138,7 @@ pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     })
 }
 
-/// Records the worker id that this server chose itself. A promoted standby learns it only from this row.
+/// Records the worker id that this server chose itself. A promoted standby learns this worker id only from this row.
 pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     let Chosen { datacenter, first, home, system_identifier } = chosen;
     RECORD_CHOSEN.run(&[

@@ -63,7 +63,7 @@ impl Timeout {
     }
 }
 
-/// Hands wake-ups on to the next sleep, because they may have been meant for other code of this process.
+/// Hands wake-ups on to the next sleep, because other code of this process may need them.
 impl Drop for Timeout {
     fn drop(&mut self) {
         if self.woken {

@@ -1,5 +1,4 @@
-//! Entry points that the server calls by name: functions that run for every row, triggers, and the main functions of
-//! workers.
+//! Entry points that the server calls by name: functions that run for every row, triggers, and main functions of workers.
 //!
 //! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the memory
 //! context twice. This takes a fifth of the time of an id. The fast path of these functions needs no wrapper: it allocates

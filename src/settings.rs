@@ -1,5 +1,4 @@
-//! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md describes the settings for
-//! users.
+//! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md explains them.
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
 use crate::pg::process::PerProcess;
@@ -87,8 +86,7 @@ pub struct Config {
     pub identity: Identity,
     /// Number of tags that can have a slot while no call waits for them.
     pub max_tags: usize,
-    /// Number of layouts in use at once besides the server's own. Also the highest number of named generators in a
-    /// database.
+    /// Number of layouts in use besides the server's own. Also the highest number of named generators in a database.
     pub max_generators: usize,
     /// Bytes of shared memory for the keys of monotonic series.
     pub series_memory: usize,

@@ -30,8 +30,7 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
 }
 
-/// Returns a call of the COPY variant in place of this call. Returns null if there is no variant, or if the role may not
-/// call both functions.
+/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role may not call both functions.
 ///
 /// # Safety The planner makes this request about a function that has the support function above.
 #[pg_guard]

@@ -26,8 +26,7 @@ entry!(
 /// # Safety The server calls this for a function with one text argument.
 #[inline]
 unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
-    // SAFETY: `fn_extra` belongs to the called function. The field is null, or the reference stored below, which is never
-    // freed.
+    // SAFETY: `fn_extra` belongs to the called function: null, or the reference stored below, which is never freed.
     unsafe {
         let argument = (*call).args.as_ptr().read();
         if argument.isnull || (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {

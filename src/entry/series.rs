@@ -1,5 +1,4 @@
-//! The trigger that fills a column with numbers of a series. The trigger bypasses pgrx's trigger interface, because it runs
-//! for each row.
+//! The trigger that fills a column with numbers of a series. To run fast, the trigger bypasses pgrx's trigger interface.
 
 use crate::pg::report::{raise, report};
 use crate::pg::tag;

@@ -73,7 +73,7 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         (bytes_of(name.value), of)
     };
     if of.isnull {
-        // If the series also has an error, this error is raised first.
+        // An error in the lookup of the series takes precedence over the null key.
         let cached = series::look_up(name).unwrap_or_else(|error| raise(error));
         raise(report(&SeriesError::NullKey { series: cached.shown() }));
     }

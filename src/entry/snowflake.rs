@@ -34,8 +34,7 @@ fn next(of: Option<&'static CachedGenerator>) -> i64 {
 /// # Safety The server calls this for a strict function with a text argument.
 #[inline]
 pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static CachedGenerator> {
-    // SAFETY: `fn_extra` belongs to the called function. The field is null, or the reference stored below, which is never
-    // freed.
+    // SAFETY: `fn_extra` belongs to the called function: null, or the reference stored below, which is never freed.
     unsafe {
         let function = (*call).flinfo.as_mut()?;
         let seen = function.fn_extra;
@@ -65,13 +64,11 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
     }
 }
 
-/// A flag in the low bit of the stored address. If the flag is set, the argument is a constant, and later calls need not
-/// compare the name.
+/// A flag in the low bit of the stored address: the argument is a constant, so later calls need not compare the name.
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 
-/// Returns whether the first argument of a call is a constant. A parameter does not count, because a plan is run again with
-/// other values.
+/// Returns whether the first argument of a call is a constant. A parameter does not count: its value may change.
 ///
 /// # Safety The expression is a node or null.
 #[cold]

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 /// Functions that the hook calls, in the session that causes the event.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
-    /// A database was created, and no session can connect to this database yet. The function must not fail. The creation
-    /// may still fail.
+    /// A database was created, and does not accept connections yet. The function must not fail. The creation may still
+    /// fail.
     pub database_created: fn(u32),
     /// A database with this OID is about to be dropped, and has no connections. The function must not fail.
     pub database_dropped: fn(u32),
@@ -32,8 +32,7 @@ pub fn watch(watch: AccessWatch) {
     }
 }
 
-/// Handles an event. Errors of the previous hook pass through as through a C function, because this function has no guard
-/// and no destructor.
+/// Handles an event. This function has no guard and no destructor, so errors of the previous hook pass through.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,

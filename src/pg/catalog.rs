@@ -17,8 +17,7 @@ use std::sync::Once;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
-/// An action that runs when a table has changed. The action must not fail, and must not call server functions that may read
-/// a catalog.
+/// An action that runs when a table has changed. The action must not fail, and must not cause a read of a catalog.
 type OnChange = fn();
 
 /// The highest number of columns that the extension reads from one table.
@@ -57,9 +56,8 @@ impl Type {
     }
 }
 
-/// A table of the extension, with the columns that are read without SQL. Only [`Table::find`] and [`Table::open`] give
-/// access to it. During a statement, a role may drop the extension and create its own table under the same name. Both
-/// functions detect this.
+/// A table of the extension, with the columns that are read without SQL. During a statement, a role may drop the extension
+/// and create its own table under the same name. [`Table::find`] and [`Table::open`] detect this.
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
@@ -82,8 +80,7 @@ pub enum Unseen {
     Locked,
 }
 
-/// An open table of the extension, locked for reading. After an error the end of the transaction closes and unlocks the
-/// table.
+/// An open table of the extension, locked for reading. After an error the end of the transaction closes the table.
 pub struct Open {
     table: &'static Table,
     numbers: [i16; MOST_COLUMNS],
@@ -115,8 +112,7 @@ impl Table {
         }
     }
 
-    /// Returns the table in this database, or None if the extension has no table of this name. Call only within a
-    /// transaction.
+    /// Returns the table in this database; None if the extension has no such table. Call only within a transaction.
     pub fn find(&'static self) -> Option<Source> {
         self.watched.call_once(|| self.watch());
         if self.found.get().is_none() {
@@ -323,8 +319,7 @@ impl Source {
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
     }
 
-    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if any lock is not available at
-    /// once.
+    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if it would have to wait.
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
@@ -369,8 +364,7 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-/// Returns the function of this name and these argument types in the schema of the function `other`. Call only within a
-/// transaction.
+/// Returns the function with this name and argument types in the schema of `other`. Call only within a transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();
     // SAFETY: the caller is within a transaction. The argument vector is allocated in the caller's memory context.

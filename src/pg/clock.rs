@@ -19,8 +19,7 @@ pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }
 
-/// Returns the microseconds since the machine was started, including the time in which it slept. The clock is never
-/// stepped.
+/// Returns the microseconds since the machine was started, including its sleep. The clock is never stepped.
 pub fn since_boot() -> u64 {
     micros(libc::CLOCK_BOOTTIME).cast_unsigned()
 }

@@ -11,14 +11,12 @@ pub fn exists(database: u32) -> bool {
     name(database).is_some()
 }
 
-/// Returns whether a database may exist. For workers that are not in a transaction. Returns true if the catalog cannot be
-/// read.
+/// Returns whether a database may exist. For workers outside a transaction. Returns true if the catalog cannot be read.
 pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
 }
 
-/// Returns whether the data directory holds files of a database. Needs no transaction. Returns true if a folder cannot be
-/// checked.
+/// Returns whether the data directory holds files of a database. Needs no transaction. Returns true if that is unknown.
 pub fn has_files(database: u32) -> bool {
     /// Folder of tablespaces; each tablespace has a folder for each major version.
     const TABLESPACES: &str = "pg_tblspc";
@@ -55,7 +53,7 @@ pub fn all_in_use() -> Vec<u32> {
 }
 
 /// Returns whether a database exists and is not partly dropped. Templates that allow no connections count, too. For workers
-/// that are not in a transaction. Returns true if the catalog cannot be read.
+/// outside a transaction. Returns true if the catalog cannot be read.
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));

@@ -28,16 +28,14 @@ pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) }
 }
 
-/// Returns the OID of the extension in this database, or None if the extension is not installed. Call only within a
-/// transaction.
+/// Returns the OID of the extension in this database; None if not installed. Call only within a transaction.
 pub fn find() -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction; the name is a constant.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
     (extension != pg_sys::InvalidOid).then_some(extension)
 }
 
-/// Keeps the extension from being dropped until the transaction ends. Returns whether the extension is installed. Call only
-/// within a transaction.
+/// Locks the extension against a drop until the transaction ends. Returns whether the extension is installed.
 pub fn keep() -> bool {
     let Some(extension) = find() else { return false };
     lock(extension);
@@ -57,16 +55,14 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns the extension if it owns the object. A user could have created an object of the same name. Call only within a
-/// transaction.
+/// Returns the extension if it owns the object: users may have objects of the same name. Call only within a transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };
     find().filter(|extension| *extension == of)
 }
 
-/// Returns the extension's function with this signature, in which all names are schema-qualified. Call only within a
-/// transaction.
+/// Returns the extension's function with this schema-qualified signature. Call only within a transaction.
 pub fn function(signature: &str) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction; the function takes text, and returns an OID or null.
     let found: Option<pg_sys::Oid> =

@@ -129,8 +129,7 @@ fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
     }
 }
 
-/// Sets a setting for the lifetime of this process. The value overrides those of the role, the database and the
-/// configuration.
+/// Sets a setting for the lifetime of this process. The value overrides role, database and configuration.
 pub fn impose(name: &CStr, value: &CStr) {
     // SAFETY: both texts outlive the call.
     unsafe {
@@ -182,8 +181,7 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// Reads a setting with a plain load. For each access, pgrx's accessor looks up the current thread. This takes as long as
-/// an id.
+/// Reads a setting with a plain load. pgrx's accessor looks up the current thread, which takes as long as an id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
     // SAFETY: a process of the server has one thread, and the server keeps the value valid.

@@ -14,8 +14,7 @@ unsafe extern "C-unwind" {
         parameters: pg_sys::ParamListInfo,
         #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
     ) -> *mut pg_sys::PlannedStmt;
-    // These declarations also bypass the guards: a guard at each level of an expression would multiply the stack size of
-    // the walk.
+    // These declarations also bypass the guards: a guard at each level would multiply the stack size of the walk.
     #[cfg_attr(any(feature = "pg14", feature = "pg15"), link_name = "expression_tree_walker")]
     #[cfg_attr(not(any(feature = "pg14", feature = "pg15")), link_name = "expression_tree_walker_impl")]
     fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
@@ -78,8 +77,7 @@ const INT2: u32 = 714;
 ///
 /// # Safety The server calls the function.
 pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
-    // SAFETY: the caller passes the server's argument. `fn_extra` belongs to the called function, which uses it only as a
-    // flag.
+    // SAFETY: the caller passes the server's argument. `fn_extra` belongs to the called function, and is only a flag.
     unsafe {
         let info = (*call).flinfo;
         if info.is_null() {
@@ -406,8 +404,7 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // Sequences of these types are never bound. Calls on such sequences are redirected only to keep `lastval`
-            // right.
+            // Sequences of these types are never bound. Calls on such sequences are redirected only for `lastval`.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,

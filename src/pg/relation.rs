@@ -45,8 +45,7 @@ impl Relation {
         Self::find(oid)
     }
 
-    /// Does the same, and locks the relation for writing until the transaction ends. The lock also keeps the name and the
-    /// owner the same.
+    /// Does the same, and locks the relation for writing until the transaction ends. Name and owner cannot change then.
     pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
         let found = Self::beside(other, name)?;
         // SAFETY: the caller is within a transaction, which releases the lock at its end.
@@ -68,8 +67,7 @@ impl Relation {
         self.owner
     }
 
-    /// Locks the relation exclusively until the transaction ends. During the wait, the relation may be dropped or get
-    /// another owner.
+    /// Locks the relation exclusively until the transaction ends. During the wait it may be dropped or change its owner.
     pub fn lock(&self) {
         // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
@@ -83,8 +81,7 @@ impl Relation {
         })
     }
 
-    /// Locks a table against changes of its definition until the transaction ends, if the current role may read any of its
-    /// columns.
+    /// Locks the definition of a table until the transaction ends, if the current role may read any of its columns.
     pub fn lock_to_read(&self) {
         // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe {
@@ -97,8 +94,7 @@ impl Relation {
         }
     }
 
-    /// Returns whether the caller has the owner's privileges and may become the owner. The owner's rights then give nothing
-    /// more to the caller.
+    /// Returns whether the caller has the owner's privileges and may become the owner, and so gains no rights.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
@@ -151,8 +147,7 @@ impl Relation {
 /// sequence. An ALTER SEQUENCE that changes the owner later would have to find the sequence by name. Returns the sequence's
 /// OID; None if the statement is another one.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the caller is within a transaction. The parser's nodes live as long as the call; the tag of a node names its
-    // struct.
+    // SAFETY: the caller is within a transaction. The parser's nodes outlive the call; the tag of a node names its struct.
     unsafe {
         let parsed = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::pg_parse_query(statement.as_ptr()));
         let raw = parsed.get_ptr(0).filter(|_| parsed.len() == 1)?;

@@ -40,8 +40,8 @@ fn changed(relation: pg_sys::Oid) {
 
 static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 
-/// Runs `action` in each process whenever any relation has changed. `action` must not fail. Call only while the server
-/// loads libraries.
+/// Runs `action` in each process whenever any relation has changed. `action` must not fail. Call only while libraries are
+/// loaded.
 pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
     relcache::listen(any_changed);
@@ -71,15 +71,13 @@ pub fn unlock(sequence: pg_sys::Oid) {
     unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
 }
 
-/// Takes a read lock if it is available at once. The lock is always available if this transaction has another lock on the
-/// sequence.
+/// Takes a read lock if it is available at once. Another lock of this transaction does not conflict.
 pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
-/// Returns whether this transaction has given the sequence a new file, as a restart does. The caller has at least a read
-/// lock.
+/// Returns whether this transaction has given the sequence a new file, as a restart does. The caller holds a lock.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -91,7 +89,7 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Returns whether this transaction has created the sequence. The caller has at least a read lock.
+/// Returns whether this transaction has created the sequence. The caller holds a lock.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }

@@ -34,8 +34,7 @@ pub fn in_recovery() -> bool {
     !out_of_recovery()
 }
 
-/// Raises the server's error for commands that cannot run during recovery. Without this check, a write would fail with an
-/// internal error.
+/// Raises the server's error for commands that cannot run during recovery, instead of the internal error of a write.
 pub fn refuse_during_recovery() {
     // SAFETY: the text is a constant.
     unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };
@@ -63,8 +62,7 @@ pub fn is_writable() -> bool {
     out_of_recovery() && unsafe { !pg_sys::XactReadOnly && !IsInParallelMode() }
 }
 
-/// Returns the number of this process, from 0 to `max_processes() - 1`. At any time, each process that runs SQL has its own
-/// number.
+/// Returns the number of this process, from 0 to `max_processes() - 1`. Processes that run SQL have different numbers.
 #[inline]
 pub fn process_number() -> usize {
     // SAFETY: set once at the start of every process that runs SQL.

@@ -53,8 +53,7 @@ impl Rest {
         let skipped = self.next.align_offset(align_of::<T>());
         let size = skipped.saturating_add(len.saturating_mul(size_of::<T>()));
         assert!(size <= self.left, "arrays in shared memory take more than was asked for");
-        // SAFETY: the range is large enough, aligned and given away only once; all elements are written before they are
-        // read.
+        // SAFETY: the range is large enough, aligned and given away once; all elements are written before they are read.
         unsafe {
             let start: *mut T = self.next.add(skipped).cast();
             (self.next, self.left) = (self.next.add(size), self.left - size);

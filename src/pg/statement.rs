@@ -27,8 +27,7 @@ impl Statement {
         Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// Declares a statement that is planned for each run. A cached plan that suited an empty table would scan the whole
-    /// table.
+    /// Declares a statement that is planned for each run. A plan for an empty table would scan the whole table.
     pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
@@ -83,8 +82,8 @@ fn connect_mut<T>(work: impl FnOnce(&mut SpiClient<'_>) -> Result<T, SpiError>) 
     PgTryBuilder::new(AssertUnwindSafe(|| Spi::connect_mut(work)))
         .catch_others(|error| {
             let report = report::caught(error);
-            // SAFETY: the report holds a copy of the error. Flushing frees its entry on the server's error stack, which has
-            // only five.
+            // SAFETY: the report holds a copy of the error. The flush frees one of five entries on the server's error
+            // stack.
             unsafe { pg_sys::FlushErrorState() };
             CaughtError::ErrorReport(report).rethrow()
         })
@@ -108,8 +107,7 @@ pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     })
 }
 
-/// Runs a statement built at run time, in which all names are schema-qualified. Reads its first row; None if it returned
-/// none.
+/// Runs a statement built at run time, in which all names are schema-qualified. Reads its first row, if any.
 pub fn changed<T>(
     sql: &str,
     arguments: &[DatumWithOid<'_>],

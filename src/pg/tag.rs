@@ -52,8 +52,8 @@ impl TagText {
         Tag::new(&ascii.collect::<Vec<u8>>()).map_or(*self, Self)
     }
 
-    /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise, as may be with a tag
-    /// of another database, characters outside ASCII become question marks.
+    /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise characters outside
+    /// ASCII become question marks. A tag of another database may be invalid.
     pub fn legible(self) -> Self {
         let bytes = self.0.as_bytes();
         // SAFETY: the slice is valid for its length.

@@ -68,16 +68,14 @@ pub fn refuse_change(command: &CStr) {
     }
 }
 
-/// Turns off parallel query for the rest of this transaction. Its later statements need data that only this process has in
-/// memory.
+/// Turns off parallel query for the rest of this transaction, which needs data that only this process has.
 pub fn stay_in_one_process() {
     for setting in [c"max_parallel_workers_per_gather", c"max_parallel_workers"] {
         guc::set_for_transaction(setting, c"0");
     }
 }
 
-/// Returns the number of the current transaction in this process. Numbers repeat after 4 billion transactions. Call only
-/// within a transaction.
+/// Returns the number of the current transaction in this process, which repeats after 4 billion transactions.
 #[inline]
 pub fn number() -> u32 {
     // SAFETY: MyProc points to this process's own entry from its start to its end, and only this process changes the

@@ -106,8 +106,7 @@ fn end_after_error() {
     forget_planned();
 }
 
-/// Discards cached plans of domain checks. Plans with COPY variants would otherwise be used after the COPY FROM, by all
-/// roles.
+/// Discards cached plans of domain checks. Otherwise all roles would use plans with COPY variants later.
 fn forget_planned() {
     if PLANNED.replace(false) {
         // SAFETY: marks the process's cached constraints as outdated, without a read of the catalog.

@@ -4,8 +4,7 @@ use pgrx::{pg_sys, varlena};
 use snowflake_ids_core::Uuid;
 use std::ffi::{c_int, c_void};
 
-// This declaration bypasses pg_sys's wrapper. With the flag below, the function does not fail, but returns null if there is
-// no memory.
+// This declaration bypasses pg_sys's wrapper. With the flag below, it returns null if there is no memory.
 unsafe extern "C-unwind" {
     fn palloc_extended(size: usize, flags: c_int) -> *mut c_void;
 }

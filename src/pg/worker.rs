@@ -87,8 +87,7 @@ pub fn die_when_terminated() {
     }
 }
 
-/// Connects to no database. `pg_stat_activity` then shows the worker. The worker can read `pg_database`, and does not block
-/// DROP DATABASE.
+/// Connects to no database. `pg_stat_activity` shows the worker, which can read `pg_database` and blocks no DROP DATABASE.
 pub fn connect_to_no_database() {
     // SAFETY: called once, by a worker that has no connection.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
@@ -152,8 +151,7 @@ pub fn terminate(pid: pg_sys::pid_t) {
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// Time that a worker waits for the lock of its database. A waiting worker delays commands such as DROP DATABASE, so the
-/// time is short.
+/// Time that a worker waits for the lock of its database. Short, so that the worker does not delay sessions.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
 /// Connects this worker to a database as the bootstrap superuser, even if the database allows no connections. Users cannot
@@ -196,8 +194,7 @@ pub enum Sleep {
     Stopped,
 }
 
-/// Sleeps until this worker is woken or the time is over. At shutdown, a worker that handles SIGTERM like a session ends
-/// here.
+/// Sleeps until this worker is woken or the time is over. A worker that handles SIGTERM like a session may end here.
 pub fn sleep(event: Event, limit: Duration) -> Sleep {
     check_for_interrupts!();
     if BackgroundWorker::sigterm_received() {

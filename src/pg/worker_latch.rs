@@ -45,8 +45,7 @@ impl WorkerLatch {
         if latch.is_null() {
             return false;
         }
-        // SAFETY: latches are never freed. The latch may belong to a new process by now; every process tolerates unexpected
-        // wake-ups.
+        // SAFETY: latches are never freed. The latch may belong to a new process, which tolerates the wake-up.
         unsafe { pg_sys::SetLatch(latch) };
         true
     }

@@ -32,8 +32,9 @@ impl Deref for Shared {
     }
 }
 
-/// Number of ids that the processes with one process number have taken. Only the present process writes it, so counting
-/// needs no atomic addition. Each counter has its own cache line, so that processes do not slow each other down.
+/// Number of ids taken by the processes that had this process number, one after another. Only the present process writes
+/// the number, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow each
+/// other down.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Tally(AtomicU64);
@@ -93,8 +94,7 @@ impl Shared {
         self.named.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the wall clock. If the wall clock has jumped too far ahead to be trusted, returns the time by the clock
-    /// reference.
+    /// Returns the wall clock. If the wall clock has jumped too far ahead, returns the time by the clock reference.
     pub fn now(&self) -> UnixMicros {
         self.believed(SystemClock.now(), since_boot(), settings::max_clock_jump())
     }

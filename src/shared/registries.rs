@@ -1,5 +1,5 @@
-//! The health of the registries of all databases, in shared memory. Processes that ask a registry read the health, and so
-//! does the status view.
+//! The health of the registries of all databases, in shared memory. Processes that ask a registry and the status view read
+//! it.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -133,8 +133,7 @@ impl RegistryEntry {
         }
     }
 
-    /// Returns the last error for the session's user, who may not be allowed to see addresses and names of tags. Empty if
-    /// there is none.
+    /// Returns the last error for the session's user, who may not be allowed to see addresses and tags. Empty if none.
     pub fn error(&self) -> String {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
     }
@@ -183,8 +182,7 @@ pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 
-/// Returns the entry of a registry, and creates the entry if needed. Returns None if all entries are taken, or without
-/// shared memory.
+/// Returns the entry of a registry, and creates it if needed. None if all are taken, or without shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;

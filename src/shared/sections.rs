@@ -1,5 +1,4 @@
-//! The keys of monotonic series, in shared memory. The numbers that a section may give to its keys are in the slot of its
-//! tag.
+//! The keys of monotonic series, in shared memory. The slot of a tag holds the numbers that its section may give.
 
 use crate::pg::lock::{For, LwLock};
 use crate::pg::random;

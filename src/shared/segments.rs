@@ -26,8 +26,7 @@ const HIGH_WATER_MARKS: usize = 1_024;
 pub struct Segments {
     /// Number of tags that keep their slots while no call waits for them: the setting `max_tags`.
     pub slot_count: usize,
-    /// The slots: `slot_count`, and one more for each process that can wait for ids of a tag. A waiting call always finds a
-    /// slot.
+    /// The slots: `slot_count`, and one more for each process that can wait for ids. A waiting call always finds a slot.
     pub slots: &'static [Slot],
     /// The slots that have requests.
     pub asked: RequestBitmap<'static>,

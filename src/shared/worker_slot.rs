@@ -10,8 +10,7 @@ use std::time::Duration;
 /// A slot for one worker, in shared memory.
 #[derive(Default)]
 pub struct WorkerSlot {
-    /// The database that the slot is assigned to; 0 if it is free. The launcher assigns the slot, and frees it after the
-    /// worker has ended.
+    /// The database that the slot is assigned to; 0 if it is free. The launcher assigns and frees the slot.
     pub database: AtomicU32,
     /// The latch of the worker.
     pub worker_latch: WorkerLatch,

@@ -39,8 +39,7 @@ static AUTHINFO: Statement = Statement::new(
     &[INT4OID],
 );
 
-/// Returns whether this database is a Citus worker. Workers must not create ids of tags, because each has its own table of
-/// tags.
+/// Returns whether this database is a Citus worker. Its own table of tags must not be used: ids would collide.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is_there() && is(&IS_WORKER)?)
 }

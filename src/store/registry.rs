@@ -86,8 +86,7 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
     &[TEXTOID],
 );
 
-/// Creates the given tags, and raises existing tags that are lower. A statement cannot change a row twice, so each tag must
-/// occur only once.
+/// Creates the given tags, and raises existing tags that are lower. Each tag must occur only once.
 ///
 /// An existing tag gets a new version if it is higher by less than one segment. The new version keeps the tag's last
 /// reservation from being given back.
@@ -118,8 +117,7 @@ static HAND_OVER: Statement = Statement::of_many(
 static RECORD_REACHED: Statement =
     Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
 
-/// Copies all columns that determine the ids of a tag. The highest id is copied only if `reset` changes: otherwise
-/// [`HAND_OVER`] sets it.
+/// Copies all columns that determine the ids of a tag. Copies the highest id only if `reset` changes.
 static TAKE_DEFINITIONS: Statement = Statement::of_many(
     "UPDATE snowflake_ids.segment AS s
      SET step = n.step, max_step = n.max_step, increment = n.increment, remainder = n.remainder, start = n.start,
@@ -305,8 +303,7 @@ pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Records, for all registries in use, that this database uses ids of a tag up to `highest`. The saved range of the tag
-/// becomes invalid.
+/// Records for all registries that this database uses ids of a tag up to `highest`. Invalidates the saved range.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }

@@ -190,8 +190,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-    // The format was valid when it was written. Invalid UTF-8 must not be replaced silently, because the numbers would look
-    // different.
+    // The format was valid when it was written. A replacement of invalid UTF-8 would silently change the numbers.
     let utf8 =
         |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(encoding::not_utf8("format")));
     let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);

@@ -40,8 +40,8 @@ macro_rules! returning {
     };
 }
 
-/// Defines the statements on one table of counters. `next` comes first: it costs one index lookup, one row update and one
-/// WAL record.
+/// Defines the statements on one table of counters. `next` is tried first: one index lookup, one row update, one WAL
+/// record.
 macro_rules! counters {
     ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
@@ -278,8 +278,7 @@ static LOCK: Statement = Statement::new(
     &[INT8OID, TEXTOID],
 );
 
-/// Keeps a series from being dropped or renamed until the transaction ends. Returns whether the series exists under this
-/// name.
+/// Locks a series against DROP and RENAME until the transaction ends. Returns whether it exists under this name.
 pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }

@@ -15,8 +15,8 @@ use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
 use std::ffi::CString;
 
-/// Returns whether a role may do this with the counters of a series. Returns true if the table is missing: another error
-/// reports that.
+/// Returns whether a role may do this with the counters of a series. Returns true if the table is missing, a fault reported
+/// later.
 pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
     let privilege = match action {
         Action::Take | Action::Own => pg_sys::ACL_INSERT,
@@ -44,8 +44,7 @@ impl KeyTable {
         (found.owner() == table.owner()).then(|| Self(name.to_string_lossy().into_owned()))
     }
 
-    /// Takes the next number of a key; None if none is left. `day` is the first day of the current period, if the series is
-    /// dated.
+    /// Takes the next number of a key; None if none is left. `day` is the first day of a dated series' period.
     pub fn next(&self, series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
         self.put(
             "CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value

@@ -1,8 +1,7 @@
 //! libpq's functions, loaded at first use.
 //!
 //! Most processes never need libpq. A server may be built without libpq's headers, or may have another version of libpq
-//! than the build machine. All versions have the functions used below. libpq is loaded together with the server's module
-//! for replication.
+//! than the build machine. All versions have the functions used below. The server's module for replication loads libpq.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;

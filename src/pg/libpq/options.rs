@@ -68,8 +68,7 @@ unsafe fn text(text: *const c_char) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
 }
 
-/// Returns the owner of a foreign server. Throws the server's error if there is no such foreign server. Call only within a
-/// transaction.
+/// Returns the owner of a foreign server. Throws the server's error if none exists. Call only within a transaction.
 pub fn owner_of(server: &str) -> pg_sys::Oid {
     // SAFETY: the caller is within a transaction.
     unsafe { (*pg_sys::GetForeignServerByName(in_server_encoding(server), false)).owner }

@@ -3,8 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// A text of at most `WORDS` words of eight bytes. Only one process may write at a time; any number may read. A longer text
-/// is cut off.
+/// A text of at most `WORDS` words of eight bytes; a longer text is cut off. Only one process may write at a time.
 pub struct SharedText<const WORDS: usize> {
     /// Odd while the text is being written.
     version: AtomicU64,

@@ -1,4 +1,4 @@
-//! `snowflake_ids`: distributed 64-bit ids as column defaults, inside PostgreSQL.
+//! `snowflake_ids`: distributed 64-bit ids as column defaults, inside Postgres.
 //!
 //! The algorithms are in the crate `snowflake_ids_core`. This crate connects the algorithms to the server. It holds the
 //! settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.

@@ -53,7 +53,7 @@ pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }
 
-/// Returns whether the encoding of this database is UTF-8 or SQL_ASCII, so that text is not converted.
+/// Returns whether the encoding of this database is UTF-8 or `SQL_ASCII`, so that text is not converted.
 fn is_passed_on() -> bool {
     // SAFETY: reads a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };

@@ -82,7 +82,7 @@ pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CS
     });
 }
 
-/// Defines a setting, and stops the server start if the configuration gives it a value that is not valid. PostgreSQL itself
+/// Defines a setting, and stops the server start if the configuration gives it a value that is not valid. Postgres itself
 /// would only warn and use the default. The server would then create ids of another layout.
 fn define(name: &CStr, define: impl FnOnce()) {
     let given = shown(name);

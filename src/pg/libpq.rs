@@ -1,4 +1,4 @@
-//! Connections to other PostgreSQL servers, with waits that cancel and shutdown can interrupt.
+//! Connections to other Postgres servers, with waits that cancel and shutdown can interrupt.
 //!
 //! libpq is not linked. Opening the first connection loads it into the process ([`functions`]). This module uses libpq's
 //! asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,

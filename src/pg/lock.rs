@@ -1,4 +1,4 @@
-//! An LWLock in shared memory, as the raw lock of `lock_api`'s guards.
+//! An `LWLock` in shared memory, as the raw lock of `lock_api`'s guards.
 //!
 //! A process that holds such a lock must not allocate server memory, write to the log or run SQL. An error would leave the
 //! guarded data half changed.

@@ -9,7 +9,7 @@ const APPLIERS: [&CStr; 3] = [
     if cfg!(feature = "pg19") { c"TableSyncWorkerMain" } else { c"TablesyncWorkerMain" },
     c"ParallelApplyWorkerMain",
 ];
-/// Entry point of the worker that copies the positions of the publisher's sequences. The worker exists since PostgreSQL 19.
+/// Entry point of the worker that copies the positions of the publisher's sequences. The worker exists since Postgres 19.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
 /// Returns whether logical replication delivered the row for which a trigger is called. That is the case if this process
@@ -20,7 +20,7 @@ pub fn is_applied() -> bool {
 
 /// Returns whether this process applies rows of a publisher.
 pub fn is_applier() -> bool {
-    // Before PostgreSQL 17 the table synchronization worker also had the entry point `ApplyWorkerMain`.
+    // Before Postgres 17 the table synchronization worker also had the entry point `ApplyWorkerMain`.
     entry_point().is_some_and(|function| APPLIERS.contains(&function))
 }
 

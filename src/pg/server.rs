@@ -79,7 +79,7 @@ pub fn max_processes() -> usize {
     // SAFETY: a plain variable, fixed before shared memory is sized.
     #[cfg(not(feature = "pg14"))]
     let processes = usize::try_from(unsafe { pg_sys::MaxBackends }).unwrap_or(0).max(1);
-    // PostgreSQL 14 computes MaxBackends after it has loaded libraries. The 1 stands for the autovacuum launcher.
+    // Postgres 14 computes MaxBackends after it has loaded libraries. The 1 stands for the autovacuum launcher.
     #[cfg(feature = "pg14")]
     let processes =
         [c"max_connections", c"autovacuum_max_workers", c"max_worker_processes", c"max_wal_senders"]

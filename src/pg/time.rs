@@ -1,4 +1,4 @@
-//! Conversion of instants between PostgreSQL, which counts from 2000, and the core, which counts from 1970.
+//! Conversion of instants between Postgres, which counts from 2000, and the core, which counts from 1970.
 #![allow(clippy::result_large_err, reason = "what pgrx takes")]
 
 use crate::pg::report::bad_argument;

@@ -3,7 +3,7 @@
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::{AllocatedByPostgres, PgTriggerError, pg_sys};
 
-/// Returns the number of a syscache, which is signed since PostgreSQL 19.
+/// Returns the number of a syscache, which is signed since Postgres 19.
 #[allow(clippy::useless_conversion, reason = "it is one before 19")]
 pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
     i32::try_from(cache).unwrap_or_default()

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The longest single sleep of a session that waits for the clock.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The wait event in `pg_stat_activity`. PostgreSQL 17 and later show these names.
+/// The wait event in `pg_stat_activity`. Postgres 17 and later show these names.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// `SnowflakeIdsClock`: a call waits for the clock.
@@ -54,7 +54,7 @@ impl Event {
         number.load(Ordering::Relaxed)
     }
 
-    /// Returns the server's number, which is the same for all extensions before PostgreSQL 17.
+    /// Returns the server's number, which is the same for all extensions before Postgres 17.
     #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
     #[allow(clippy::unused_self, reason = "other versions use it")]
     pub const fn number(self) -> u32 {

@@ -121,9 +121,9 @@ pub(super) enum RoleSettings {
 }
 
 /// Runs `work` with only the rights of a role, as REINDEX and VACUUM run index expressions. Code of that role cannot regain
-/// the caller's rights, because SET ROLE is refused. That code can leave nothing behind in the session. The `search_path`
-/// is `pg_catalog`, so that the session's user cannot substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides
-/// no rows from the owner of a table. Call only within a transaction.
+/// the caller's rights, because SET ROLE is refused. The code can leave nothing behind in the session. The `search_path` is
+/// `pg_catalog`, so that the session's user cannot substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides no
+/// rows from the owner of a table. Call only within a transaction.
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
     all_rows: bool,

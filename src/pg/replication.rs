@@ -12,8 +12,8 @@ const APPLIERS: [&CStr; 3] = [
 /// Entry point of the worker that copies the positions of the publisher's sequences. The worker exists since Postgres 19.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
-/// Returns whether logical replication delivered the row for which a trigger is called. Such a process applies rows of a
-/// publisher, and no function is running a statement through SPI.
+/// Returns whether logical replication delivered the row for which a trigger is called. Returns false if a function inserts
+/// the row through SPI, as other triggers may.
 pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }

@@ -23,7 +23,7 @@ impl WorkerLatch {
         free
     }
 
-    /// Frees the slot if this process holds it. Returns whether it did.
+    /// Frees the slot if this process holds it. Returns whether the slot was freed.
     pub fn leave(&self) -> bool {
         // SAFETY: set once at the start of every process.
         let mine = self.pid.load(Ordering::Acquire) == unsafe { pg_sys::MyProcPid };

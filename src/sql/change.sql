@@ -1,4 +1,5 @@
-/* Another layout, whose ids are all above those of the present one: for a named generator at once, for the server at its next start. */
+/* Changes a layout to one whose ids are all above the present ones: at once for a named generator, at the next start for the
+   server. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

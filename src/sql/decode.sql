@@ -1,5 +1,5 @@
--- Rows of a span of time, by their ids: from the tick that it begins in to the one before that in which it ends. The planner puts the
--- two comparisons in the place of a call, so that an index on the ids is used and partitions are pruned.
+-- Compares an id with a span of time: from the tick in which it begins to the tick before the one in which it ends. The
+-- planner inlines the two comparisons, so that an index on the ids is used and partitions are pruned.
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$

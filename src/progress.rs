@@ -1,7 +1,7 @@
 //! The progress of this process in a long call, for the progress view.
 //!
-//! The view shows a call until it ends in one of three ways: it returns; an error or a cancel rolls back its transaction or
-//! subtransaction; or the process exits, which rolls back the transaction first.
+//! The view shows a call until it returns, or until its transaction or subtransaction is rolled back by an error, a cancel
+//! or the end of the process.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;

@@ -123,7 +123,7 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
 /// The source of an id of a tag.
 pub enum Served<T> {
     Buffers(T),
-    /// The transaction itself, because it has changed the tag: the ids, and the row that they are above.
+    /// The transaction itself, because it has changed the tag. Holds the ids, and the row that they come from.
     Own(TakenIds, TagRow),
 }
 

@@ -1,6 +1,7 @@
 //! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives this extension's ids. If the
 //! database has bound sequences, statements that call these functions are redirected to this module. Calls for other
-//! sequences go on to the server's functions.
+//! sequences go on to the server's functions. A bound sequence itself stays at its maximum, its end, where the server's
+//! nextval fails.
 
 pub mod bind;
 pub mod cache;

@@ -63,9 +63,9 @@ pub fn next_for(
     Ok((cached, number))
 }
 
-/// Takes the next number of a key on the fast path: the session used this series last, and memory has a number of the key.
-/// None: use [`next_for`]. Receives no invalidation messages, so changes by others since the statement began are not seen.
-/// Raises no error.
+/// Takes the next number of a key on the fast path. The session must have used this series last, and memory must have a
+/// number of the key. None: use [`next_for`]. Receives no invalidation messages, so changes by others since the statement
+/// began are not seen. Raises no error.
 #[inline]
 pub fn next_at_once<T>(
     name: &[u8],

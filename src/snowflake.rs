@@ -348,8 +348,9 @@ impl Several {
         (MAX_RANGE / moduli).max(1)
     }
 
-    /// Takes the next position of the current range; of a shard, the next that belongs to it, or None if the range has none
-    /// left. Counts `wanted` down for a shard: only this search tells how many positions belong to the shard.
+    /// Takes the next position of the current range. With a shard, takes the next position that belongs to it, or None if
+    /// the range has none left. Counts `wanted` down for a shard: only this search tells how many positions belong to the
+    /// shard.
     fn take_first(&mut self) -> Option<Position> {
         let Some(only) = &self.only else {
             return Some(self.current.positions.take_first());

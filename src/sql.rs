@@ -1,4 +1,5 @@
-//! The extension's SQL functions. Each reads its arguments, calls the session or the core, and turns errors into reports.
+//! The extension's SQL functions. Each function reads its arguments, calls the session or the core, and turns errors into
+//! reports.
 #![allow(clippy::needless_pass_by_value, reason = "pgrx passes arguments by value")]
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 #![allow(

@@ -93,7 +93,7 @@ pub fn is_alone() -> bool {
 }
 
 /// Records that this transaction makes this database use a registry, become one, or stop either. The launcher reads the
-/// database after the transaction has ended. The state file tells it after a crash.
+/// database after the transaction has ended. After a crash, the launcher reads the change from the state file.
 pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
@@ -178,8 +178,8 @@ static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// Refuses PREPARE TRANSACTION, because another session may commit the transaction and would not run the hooks. Allows it if
-/// the transaction creates the extension, as Citus does on a new worker; sessions find out later that the worker belongs to
-/// a cluster.
+/// the transaction creates the extension, as Citus does on a new worker. Sessions on that worker check later if it belongs
+/// to a cluster.
 fn refuse_to_prepare() {
     if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(

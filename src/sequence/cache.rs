@@ -1,11 +1,11 @@
 //! This process's cache of the database's bound sequences.
 //!
 //! Each sequence is looked up when it is first needed, and again after any change of the table. While the table is locked
-//! and cannot be read, the cached rows are used if they are of the same table and no change of it was committed since.
+//! and cannot be read, cached rows are used. They must be of the same table, and no change of it was committed since.
 //!
 //! If there are no such rows, statements are redirected as if sequences were bound. That is always correct, because the
-//! redirected function decides. A sequence that does not stand at its end is not bound; the function waits for the table
-//! only if the sequence stands at its end.
+//! redirected function decides. A sequence that does not stand at its end is not bound. If it stands there, the function
+//! waits for the table.
 
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
@@ -154,8 +154,8 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)
 }
 
-/// Returns whether a sequence stands at its end, as a bound one does. Only `bind_sequence`, and roles that may set the
-/// sequence, put it there. Needs a transaction.
+/// Returns whether a sequence stands at its end, which is its maximum, as a bound sequence does. Only `bind_sequence`, and
+/// roles that may set the sequence, put it there. Needs a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
     let terms = sequence::terms(sequence)
         .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());

@@ -77,8 +77,8 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
 }
 
 /// Has logical replication's apply workers put sequences at their end again. A publisher's TRUNCATE restarts sequences
-/// without a statement, and PostgreSQL 19 also copies the publisher's values. The ids come from this server and simply
-/// continue. Call this only while the server loads its libraries.
+/// without a statement, and PostgreSQL 19 also copies the publisher's values. The targets of the sequences are this server's
+/// and are not restarted. Call this only while the server loads its libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -116,7 +116,7 @@ pub fn altered(of: Oid) {
 }
 
 /// Puts a bound sequence at its end again. With `follows`, a restart of the sequence also restarts its target. Returns
-/// whether the sequence stood elsewhere.
+/// whether the sequence had to be moved.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (cache::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };

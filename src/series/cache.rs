@@ -133,7 +133,7 @@ impl CachedSeries {
 
     /// Returns whether the series may be numbered on any server.
     fn goes_anywhere(&self) -> bool {
-        // Ranges of several registries are not in ascending order.
+        // Several registries grant ranges that are not in ascending order.
         self.series.scope != Scope::Global || (!self.series.is_one_servers() && self.registries.len() < 2)
     }
 
@@ -154,7 +154,7 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Fails on a worker of a Citus cluster without a registry. It is checked in each transaction, because no message tells
+    /// Fails on a worker of a Citus cluster without a registry. The check runs in each transaction, because no message tells
     /// a session that its server became a worker.
     fn refuse_worker(&self) -> Result<(), NoNumberError> {
         if citus::is_there() && citus::is_worker()? {

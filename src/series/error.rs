@@ -11,7 +11,7 @@ use snowflake_ids_core::worker::locked::LockedError;
 /// The reason that a series gave no number.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum NoNumberError {
-    /// The series or the caller is not in a state to take the number.
+    /// The series cannot give the number, or the caller may not take it.
     #[error(transparent)]
     #[explain(transparent)]
     Series(#[from] SeriesError),

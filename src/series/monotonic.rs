@@ -133,8 +133,8 @@ fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
         .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(cached)))
 }
 
-/// Returns the tag of a section. Its name includes the number of sections: a series with another number of them has other
-/// keys in each section, and needs other tags in the registry.
+/// Returns the tag of a section. Its name includes the number of sections. A series with another number of sections has
+/// other keys in each, so it needs other tags in the registry.
 fn tag_of(cached: &CachedSeries, number: u16) -> Vec<u8> {
     let rest = format!(" section {} of {}", number + 1, sections_of(cached));
     [cached.name.as_bytes(), rest.as_bytes()].concat()

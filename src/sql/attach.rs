@@ -7,8 +7,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 /// Keeps the extension from being dropped until the transaction ends. Functions that run with more rights than the caller's
-/// call it first: after a wait for a lock, names in them could belong to other objects. Nobody can create another function
-/// of this name, because it is in `pg_catalog`.
+/// call it first. Otherwise names in them could belong to other objects after a wait for a lock. Nobody can create another
+/// function of this name, because it is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }

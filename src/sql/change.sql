@@ -1,5 +1,5 @@
-/* Changes a layout to one whose ids are all above the present ones: at once for a named generator, at the next start for the
-   server. */
+/* Changes a layout. All ids of the new layout must be above the present ones. A named generator changes at once, the server
+   at its next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -38,8 +38,8 @@ BEGIN
 END
 $$;
 
-/* Returns the defaults by which the cluster's tables take ids, which must be the same on all nodes; null if there are no
-   such tables. */
+/* Returns the defaults by which the cluster's tables take ids; null if there are no such tables. The defaults must be the
+   same on all nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Compares an id with a span of time: from the tick in which it begins to the tick before the one in which it ends. The
--- planner inlines the two comparisons, so that an index on the ids is used and partitions are pruned.
+-- Returns whether an id is in a span of time. The tick in which the span ends does not count. The planner inlines the two
+-- comparisons, so that an index on the ids is used and partitions are pruned.
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$

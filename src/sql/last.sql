@@ -36,8 +36,7 @@ GRANT EXECUTE ON FUNCTION
 TO PUBLIC;
 
 /* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
-   detach need no entry, because they run with the caller's rights or with those of a table owner that the caller could
-   become. */
+   detach are not listed. They run with the caller's rights, or with those of a table owner that the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -30,8 +30,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
 CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
 
-/* Only the database's owner may write to the table by hand, to restore a dump: rows of sequences that belong to the owner,
-   or to a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
+/* Only the database's owner may write to the table by hand, to restore a dump. The sequences must belong to the owner, or to
+   a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -90,8 +90,8 @@ BEGIN
 END
 $$;
 
-/* Returns whether a tag is used beyond a bound sequence and the tables of its column: by another sequence, or by a default
-   of a column or a domain. Other sessions' temporary tables do not count, because any login can create them. */
+/* Returns whether another sequence, or a default of another column or a domain, uses a bound sequence's tag. Other sessions'
+   temporary tables do not count, because any login can create them. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable

@@ -436,8 +436,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 /* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
-   the caller's rights. No other role may create triggers with this function: it takes numbers with the rights of a table's
-   owner, and a role with TRIGGER on the table would gain those rights. */
+   the caller's rights. No other role may create triggers with series_fill, which takes numbers with the rights of a table's
+   owner. A role with TRIGGER on the table would gain those rights. */
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE

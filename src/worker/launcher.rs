@@ -64,7 +64,7 @@ struct Launcher {
 impl Launcher {
     /// Does what is due, and returns the time until the next round.
     fn round(&mut self) -> Duration {
-        // Leases come first, because the worker id belongs to the whole server.
+        // Leases come first, because all databases need the server's worker id.
         let lease_due = self.leases.round();
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
             self.looked = Some(Instant::now());

@@ -4,8 +4,8 @@
 -- All changes are made by ALTER TABLE and similar statements, so the result dumps, restores and upgrades like any other
 -- default. Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must belong to the caller. A superuser may call for another role's table, and the table may bring code of its
--- owner: index expressions, checks, policies, and functions that are declared immutable. Therefore:
+-- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
+-- owner: index expressions, checks, policies, and functions. Therefore:
 -- * Each table is read and changed by as_owner, because partitions and children may have different owners.
 -- * Tags are changed with the caller's rights. Sequences are also created so, because that runs no code of the table's.
 -- * Checks that were made before a lock are repeated after it, by oid.

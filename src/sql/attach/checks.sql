@@ -43,8 +43,8 @@ END
 $$;
 
 -- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgrade a weaker lock would wait for
--- each other. Until the commit, no session inserts between the largest id and the new default, creates a view on a table,
--- changes its owner, or adds a table below it.
+-- each other. Until the commit, no session can insert rows, create a view on a table, change its owner, or add a table below
+-- it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

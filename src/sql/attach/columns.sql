@@ -37,8 +37,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Returns the sequences that the column, or the column of a table below, owns or names in its default. owner is the table
--- whose column owns the sequence.
+-- Returns the sequences of a column, and of this column in the tables below. The column owns them, or names them in its
+-- default; owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

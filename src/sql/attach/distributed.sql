@@ -1,6 +1,6 @@
 -- Tables of a Citus cluster. Each node has such a table without its rows, and evaluates its defaults itself, so each node is
--- changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Propagation is
--- turned off therefore, and each worker makes the same changes in a transaction of its own.
+-- changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
+-- functions turn propagation off, and make the same changes on each worker in a separate transaction.
 --
 -- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
 -- numbers are in that range; the coordinator's are below 1 << 48.
@@ -255,8 +255,7 @@ BEGIN
 END
 $$;
 
--- Discards ids that this node has reserved of a tag, in memory or saved at a stop, because they may be below the column's
--- ids.
+-- Discards ids of a tag that this node has in memory, or saved when it stopped. They may be below the column's ids.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,8 +1,8 @@
 -- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. Then all
 -- users draw from the same ids: the columns, nextval by name, and functions that call it.
 
--- Returns columns outside a tree of tables that use a sequence in their default or own it, and the highest number that they
--- can hold.
+-- Returns other columns that use a sequence in their default or own it, and the highest number that they can hold. Columns
+-- of the relation and the tables below do not count.
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -32,8 +32,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = o
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
--- Returns the sequence of a column's default if the column is not its only user. A bound sequence counts as shared because
--- it has its own tag or generator; a sequence that no column owns, because others may call nextval by its name.
+-- Returns the sequence of a column's default if the column is not its only user. A bound sequence counts as shared, because
+-- it has its own tag or generator. So does a sequence that no column owns, because other code may call nextval with its
+-- name.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s

@@ -28,7 +28,7 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// Returns the number of refill workers that the server can run. The launcher takes one worker process, and so do the
 /// launcher of logical replication and the lease worker, if there are any. The use by other extensions is unknown; if they
 /// take too many, starting a worker fails.
-fn slots() -> usize {
+fn capacity() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
     let others = 1 + usize::from(launcher) + usize::from(leased);
@@ -60,14 +60,14 @@ impl Pool {
         self.collect_ended();
         let waiting = self.waiting();
         let now = self.record(&waiting);
-        let (slots, given) = (slots(), self.given().count());
-        let plan = self.time_slices.plan(slots, slots.saturating_sub(given), others, now);
+        let (capacity, given) = (capacity(), self.given().count());
+        let plan = self.time_slices.plan(capacity, capacity.saturating_sub(given), others, now);
         self.make_room(&plan);
         let mut due = plan.due;
         let mut short = plan.short;
         if !self.begin(&plan.begin) {
             let now = self.record(&self.waiting());
-            let plan = self.time_slices.plan(slots, 0, others, now);
+            let plan = self.time_slices.plan(capacity, 0, others, now);
             self.make_room(&plan);
             due = [due, plan.due, Some(now + RETRY)].into_iter().flatten().min();
             short = true;
@@ -84,18 +84,19 @@ impl Pool {
     /// would be logged.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
-        let slots = directory
+        let tag_slots = directory
             .iter()
             .filter_map(|(slot_index, key)| Some((key.database, self.segments.slots.get(slot_index)?)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
-        let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble().is_some_and(has_begun)).collect();
+        let in_trouble: Vec<_> =
+            tag_slots.filter(|(_, tag_slot)| tag_slot.trouble().is_some_and(has_begun)).collect();
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)
             .filter(|database| !registries::is_pausing(*database));
         let due = self.retries.due(&databases.collect(), uptime());
-        for (_, slot) in in_trouble.iter().filter(|(database, _)| due.contains(database)) {
-            self.segments.ask(slot, false);
+        for (_, tag_slot) in in_trouble.iter().filter(|(database, _)| due.contains(database)) {
+            self.segments.ask(tag_slot, false);
         }
     }
 
@@ -147,12 +148,12 @@ impl Pool {
             |database: &u32| !self.is_served(*database) && !self.out_of_reach.contains_key(database);
         let to_be_probed = registries::to_be_probed().into_iter().filter(may_be_probed);
         let mut waiting: BTreeMap<_, _> = to_be_probed.map(|database| (database, Urgency::Ahead)).collect();
-        for (database, slot) in self.asked() {
+        for (database, tag_slot) in self.asked() {
             if self.is_served(database) {
                 continue;
             }
             let want = waiting.entry(database).or_insert(Urgency::Ahead);
-            if slot.segment.buffer_states().left() == 0 {
+            if tag_slot.segment.buffer_states().left() == 0 {
                 *want = Urgency::Now;
             }
         }
@@ -221,11 +222,11 @@ impl Pool {
         if !short && self.out_of_reach.is_empty() {
             return;
         }
-        for (database, slot) in self.asked() {
+        for (database, tag_slot) in self.asked() {
             if let Some(code) = self.out_of_reach.get(&database) {
-                slot.set_trouble(Trouble::OutOfReach(*code));
-            } else if short && slot.trouble().is_none() && !self.is_served(database) {
-                slot.set_trouble(Trouble::NoWorker);
+                tag_slot.set_trouble(Trouble::OutOfReach(*code));
+            } else if short && tag_slot.trouble().is_none() && !self.is_served(database) {
+                tag_slot.set_trouble(Trouble::NoWorker);
             }
         }
     }

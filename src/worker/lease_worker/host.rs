@@ -121,7 +121,9 @@ impl LeaseHost for LeaseServer {
             LeaseEvent::Lost(lease) => warn_of_loss(lease),
             LeaseEvent::Compared(Compared::Agrees) => {}
             LeaseEvent::Compared(Compared::Followed) => {
-                report::log("the clock has jumped and is followed, as the registry's clock agrees");
+                report::log(
+                    "snowflake_ids follows the clock after its jump, because the registry's clock agrees",
+                );
             }
             LeaseEvent::Compared(Compared::NotFollowed(error)) => {
                 report::log(format!("snowflake_ids could not follow the clock: {error}"));

@@ -32,7 +32,8 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let (old, new, change) = of(&new, generator.as_ref())?;
+        const FUNCTION: &str = "snowflake_ids.layout_check";
+        let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
         let old_until = |until| match until {
             UnixMicros(i64::MAX) => Ok(TimestampWithTimeZone::positive_infinity()),
             until => time::to_sql(until),
@@ -63,6 +64,9 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
 
+    /// The function that users call.
+    const FUNCTION: &str = "snowflake_ids.layout_change";
+
     /// Changes the server's layout at its next start. Needs the rights that ALTER SYSTEM needs.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
@@ -70,8 +74,8 @@ mod snowflake_ids_internal {
             return Err(denied("must be superuser to change the server's layout"));
         }
         // A rollback would undo neither the state file nor the setting.
-        transaction::refuse_block("snowflake_ids.layout_change");
-        let (old, new, change) = of(&new, None)?;
+        transaction::refuse_block(FUNCTION);
+        let (old, new, change) = of(FUNCTION, &new, None)?;
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
@@ -93,7 +97,7 @@ mod snowflake_ids_internal {
     /// Fails if the layout of a generator cannot be changed now.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
-        let (old, new, change) = of(&new, generator.as_ref())?;
+        let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
@@ -136,12 +140,15 @@ fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     }
 }
 
-/// Returns the present layout, the new one, and the result of the check.
-fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
-    const FUNCTION: &str = "snowflake_ids.layout_check";
-    let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(FUNCTION)))?;
+/// Returns the present layout, the new one, and the result of the check. Errors name `function`.
+fn of(
+    function: &'static str,
+    new: &Text<'_>,
+    generator: Option<&Text<'_>>,
+) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
+    let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
     if server::in_recovery() {
-        return Err(report(&NotReadyError::InRecovery(FUNCTION)));
+        return Err(report(&NotReadyError::InRecovery(function)));
     }
     let old = match generator {
         None => shared.layout,

@@ -28,8 +28,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 // Both paths are relative to the data directory, the working directory of all server processes.
 const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
-/// A separate folder, so that one mistake does not delete it along with the state file. The server keeps no table files
-/// there.
+/// The marker file is apart from the state file, so that one mistake does not delete both. The server keeps no table files
+/// in its folder.
 const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";

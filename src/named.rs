@@ -70,8 +70,8 @@ impl CachedGenerator {
         self.as_of.get() == as_of()
     }
 
-    /// Returns whether no committed transaction has changed generators since the generator was looked up. This check
-    /// replaces [`CachedGenerator::is_current`] if no server function was called since that one.
+    /// Returns whether no committed transaction has changed generators since the generator was looked up. After a call of
+    /// [`CachedGenerator::is_current`], this check suffices as long as no server function is called.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes()

@@ -79,7 +79,7 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // The fast path serves the first range too, because that range must adjoin the next.
+        // Also tries the fast path for the first range, because all ranges of a number must adjoin.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,
@@ -319,7 +319,7 @@ struct CountedWait<'a> {
 
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
-        // Empty new buffers, evicted buffers and slow-start buffers say nothing about the tag's demand.
+        // Buffers that are new, were evicted, or are kept small say nothing about the tag's demand.
         slot.begin_wait(
             slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
             uptime(),

@@ -35,8 +35,8 @@ use std::cell::{Cell, RefCell};
 /// The last number that the session got from each bound sequence, or set it to.
 static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
 static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
-/// Sequences of columns that the session has inserted into while the table of bindings was locked, so it is unknown if they
-/// are bound. The last one that is bound is the sequence that the session used last.
+/// Sequences of columns that the session inserted into while the table of bindings was locked. They may be bound. The last
+/// one that is bound is the sequence that the session used last.
 static LATER: PerProcess<RefCell<Vec<Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// The sequence that the session used last.

@@ -237,7 +237,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     })
 }
 
-/// Returns the detail and hint for registries that report no trouble.
+/// Returns the registries' troubles as a detail and a hint, or a general text if they report none.
 pub fn no_answer() -> (String, String) {
     registry_trouble().unwrap_or_else(|| {
         ("The registry has given no ids.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())

@@ -185,7 +185,7 @@ pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     }
 }
 
-/// Caches a result, unless the cache was invalidated since `forgotten` was read, or must not be used.
+/// Caches a result. Drops it if the cache was invalidated since `forgotten` was read, or if the table could not be read.
 fn keep<V>(
     forgotten: u64,
     of: Oid,

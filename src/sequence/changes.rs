@@ -63,7 +63,7 @@ pub fn identities_restarted() {
     settle_all(true, sequence::has_new_file);
 }
 
-/// Settles the bound sequences that this transaction has moved.
+/// Puts the bound sequences that this transaction has moved at their end again.
 fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
         // A sequence that another transaction has locked was not moved by this one.
@@ -77,8 +77,8 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
 }
 
 /// Has logical replication's apply workers put sequences at their end again. A publisher's TRUNCATE restarts sequences
-/// without a statement, and PostgreSQL 19 also copies the publisher's values. The targets of the sequences are this server's
-/// and are not restarted. Call this only while the server loads its libraries.
+/// without a statement, and PostgreSQL 19 also copies the publisher's values. The tags and generators of this server are not
+/// restarted. Call this only while the server loads its libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -102,7 +102,7 @@ fn at_commit() {
 }
 
 pub fn altered(of: Oid) {
-    // A sequence that this transaction created has no row, even if other transactions have the table locked.
+    // While another transaction has the table locked, a sequence that this transaction created cannot have a row.
     if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
         || cache::binding_of(of).is_none()
     {

@@ -68,7 +68,7 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     ready(cached)?;
     let number = section_of_key(cached, key);
     let raised = (cached.series.id, number);
-    // A column's keys are raised one after the other; the first of a section raises them all.
+    // series_attach raises every key of a column. The first key of a section raises the whole section.
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
@@ -176,8 +176,8 @@ fn supply(
         let (slot, section_ref, ahead) = match segment::serve(FUNCTION, &tag, find) {
             Ok(Served::Buffers(found)) => found,
             Ok(Served::Own(taken, _)) => {
-                // The number is above those in the section and its buffers. They are discarded, because the key must not
-                // continue below it.
+                // The number is above all buffered ids. The buffered ids are discarded, because the key must not continue
+                // below the number.
                 if let Some((source, tag)) = SEGMENT.find().zip(Tag::new(&tag)) {
                     slot::discard(source, &tag);
                 }

@@ -101,8 +101,8 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// Returns the tag that a default names; null if the tag does not exist. Cuts the candidate tag out of the text, writes its
-    /// default and compares, so that text of a user is not parsed. The caller needs no right on other tags.
+    /// Returns the tag that a default names; null if the tag does not exist. Cuts a candidate out of the text and compares
+    /// the text with the candidate's default, so the user's text is not parsed. The caller needs no right on other tags.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
         /// Longer than any default that attach writes.

@@ -64,7 +64,7 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
 
-    /// The function that users call.
+    /// The function that errors name.
     const FUNCTION: &str = "snowflake_ids.layout_change";
 
     /// Changes the server's layout at its next start. Needs the rights that ALTER SYSTEM needs.

@@ -15,9 +15,9 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::error::excerpt;
     use snowflake_ids_core::registry::citus::{ClusterNode, Judged, judge};
 
-    /// More than all nodes of a cluster report about themselves.
+    /// The limit in bytes, above the size of all nodes' reports.
     const MOST: usize = 64 << 20;
-    /// Longer than any name.
+    /// The limit of a server's name in bytes.
     const MOST_OF_NAME: usize = 256;
 
     /// Returns the identity that this database has, or would have, as a registry.

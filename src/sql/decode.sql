@@ -1,5 +1,5 @@
--- Returns whether an id is in a span of time. The tick in which the span ends does not count. The planner inlines the two
--- comparisons, so that an index on the ids is used and partitions are pruned.
+-- Returns whether an id is in a span of time. The tick in which the span ends does not count. The planner inlines the
+-- function as two comparisons, so that it can use an index on the ids and prune partitions.
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$

@@ -232,7 +232,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
     fn registry_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        // A new lease matters only while this server chooses its worker id itself: this database becomes a registry then.
+        // A new lease matters only while this server chooses its worker id itself, because the lease makes this database a
+        // registry.
         if trigger.relation()?.name() == "registry_server" || join::is_alone() {
             join::record_change().unwrap_or_else(|error| raise(report(&error)));
         }

@@ -81,7 +81,8 @@ CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, se
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
-/* These triggers fire for all writers: also for functions that run where rows arrive, and under session_replication_role. */
+/* All other triggers are enabled always: they also fire in functions that logical replication calls, and under
+   session_replication_role. */
 DO $$
 DECLARE
     table_name regclass;

@@ -321,7 +321,7 @@ BEGIN
 END
 $$;
 
-/* Gives a sequence its own numbers back, above all issued numbers and above an id. */
+/* Gives a sequence its own numbers back. They begin above all issued numbers and above the id `above`. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -65,8 +65,8 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
--- Citus' DDL propagation is off meanwhile. Citus treats a sequence as one of the cluster even if its table is not
--- distributed any more, and refuses to alter it.
+-- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
+-- still treats as distributed, although its table is not distributed any more.
 CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on

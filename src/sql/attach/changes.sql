@@ -315,8 +315,7 @@ BEGIN
 END
 $$;
 
--- Restores an identity. The kept sequence's options are used if there is one; otherwise `options` are those of the new
--- sequence.
+-- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, it gets `options`.
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
     options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -144,8 +144,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
 $$;
 
--- Checks a tag that was not named by the caller. A superuser may call for a table or a sequence whose owner has named it
--- like another role's tag.
+-- Checks a tag that was not named by the caller. A superuser may call for a table or a sequence whose owner has given it the
+-- name of another role's tag.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -15,8 +15,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- Returns the tag for a column that is attached without one. A part with a dot is quoted, and then a part that begins with a
--- quote is, too. Otherwise columns of two schemas could get the same tag.
+-- Returns the tag for a column that is attached without one. A part with a dot is quoted. If a part has a dot, a part that
+-- begins with a quote is quoted, too. Otherwise columns of two schemas could get the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0

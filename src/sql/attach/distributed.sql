@@ -57,7 +57,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         snowflake_ids_internal.registry_identity())
 $$;
 
-/* On the coordinator. */
+/* Functions that run on the coordinator. */
 
 -- Checks all nodes first. If one fails, no node is changed.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
@@ -140,7 +140,7 @@ BEGIN
 END
 $$;
 
-/* On a worker, and where it says so on the coordinator, too. */
+/* Functions that run on a worker. If they also run on the coordinator, their comments say so. */
 
 CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
     generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void

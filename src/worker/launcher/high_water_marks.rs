@@ -49,7 +49,7 @@ impl HighWaterMarkKeeper {
             return None;
         }
         let due = self.record(issuer(shared).keep_ahead());
-        // The raise of the limit above is no use of ids.
+        // The limit was raised just above, not by sessions that use ids.
         self.seen.1 = sum(shared, Generator::limit);
         due.unwrap_or(Some(RETRY))
     }

@@ -79,8 +79,8 @@ impl Pool {
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
     }
 
-    /// Requests refills now and then for tags whose last refill failed, although no call waits for them. Without this the
-    /// status views would show a trouble whose cause is gone. Skips tags whose refill could not begin, because each attempt
+    /// Requests refills now and then for tags whose last refill failed, although no call waits for them. Otherwise the
+    /// status views would show errors whose cause is gone. Skips tags whose refill could not begin, because each attempt
     /// would be logged.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();

@@ -53,8 +53,8 @@ impl LeaseServer {
         None
     }
 
-    /// Copies the worker ids that servers have chosen from this database's table to the state file, so that this server
-    /// avoids them.
+    /// Copies the worker ids in this database's table of chosen ids to the state file, so that this server avoids those of
+    /// others.
     fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
             Some(source) => Ok(source.as_owner(worker_rows::chosen)?),

@@ -46,7 +46,6 @@ pub struct Server<'a> {
     started: Instant,
 }
 
-/// Returns the issuer of this server.
 pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
     Issuer { shared, host: Server { shared, started: Instant::now() } }
 }

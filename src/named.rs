@@ -58,7 +58,6 @@ impl CachedGenerator {
         &self.name
     }
 
-    /// Returns the generator's definition.
     #[inline]
     pub fn named(&self) -> &'static Named {
         self.named.get()
@@ -141,7 +140,6 @@ pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
     Tag::new(name).ok_or(NamedError::LongName { bytes: name.len() })
 }
 
-/// Returns the error for a name that no generator has.
 pub fn unknown(name: &Tag) -> NamedError {
     NamedError::Unknown { name: TagText(*name).shown() }
 }

@@ -138,7 +138,6 @@ pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), N
     }
 }
 
-/// Forgets the last numbers of the session.
 pub fn forget_last() {
     LAST.borrow_mut().take();
 }

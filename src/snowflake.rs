@@ -73,13 +73,11 @@ pub fn uuid_of_at_once(cached: &CachedGenerator) -> Option<Uuid> {
     made(&cached.named().layout, at_once_of(shared, cached, None)?).ok()
 }
 
-/// Returns the next id.
 pub fn next(function: &'static str, of: Option<&'static CachedGenerator>) -> Result<i64, SessionError> {
     let (issued, layout) = issue(function, of, |cached| only_of(cached.named()))?;
     Ok(hand_out(of, &layout, issued))
 }
 
-/// Returns the next UUID.
 pub fn uuid(function: &'static str, of: Option<&'static CachedGenerator>) -> Result<Uuid, SessionError> {
     let (issued, layout) = issue(function, of, |_| Ok(None))?;
     Ok(made(&layout, issued)?)
@@ -278,7 +276,6 @@ pub fn last() -> Option<i64> {
     SESSION.last()
 }
 
-/// Forgets the session's last id.
 pub fn forget_last() {
     SESSION.forget_last();
 }
@@ -308,7 +305,6 @@ pub fn several(
     Ok(Several { shared, of, only, current, layout: shared.layout, wanted: count })
 }
 
-/// The ids of one call of `snowflake_nextvals`.
 pub struct Several {
     shared: &'static Shared,
     /// The named generator; None for the server's own.
@@ -342,7 +338,6 @@ impl Several {
         }
     }
 
-    /// Returns the most ids to take at once.
     fn most(&self) -> u32 {
         let moduli = self.only.map_or(1, |only| u32::try_from(only.modulus()).unwrap_or(MAX_RANGE));
         (MAX_RANGE / moduli).max(1)

@@ -22,7 +22,6 @@ pub fn record(source: Source, tag: &Tag, highest: i64) {
     SEEDED.borrow_mut().add((source, *tag), highest, discard);
 }
 
-/// Returns whether the transaction has had no tag raised.
 pub fn is_empty() -> bool {
     SEEDED.borrow().is_empty()
 }

@@ -19,9 +19,7 @@ pub struct CachedTag {
     /// The tag's slot in shared memory, and the slot's generation in which it belongs to the tag; None if it must be looked
     /// up.
     pub slot_index: Cell<Option<(&'static Slot, u64)>>,
-    /// The role that may take ids.
     pub permit: Cell<Permit>,
-    /// The last id that this session got.
     pub last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, NumberFormat)>>,
     /// The value of `FORGOTTEN` at the creation of this entry.

@@ -35,7 +35,6 @@ pub enum SegmentError {
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
     #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(tag, *action, role))]
     Denied { tag: String, action: Action, role: String },
-    /// The tag does not exist.
     #[error("segment tag \"{tag}\" does not exist")]
     #[explain(Undefined, detail_with = no_row(registry.as_deref()))]
     #[explain(hint_with = create(tag, registry.is_some(), column.as_ref()))]
@@ -62,7 +61,6 @@ pub enum SegmentError {
     #[error("segment_currval of tag \"{0}\" is not yet defined in this session")]
     #[explain(NotReady, hint = "Call segment_nextval with this tag first.")]
     NoLast(String),
-    /// The extension's table of tags does not exist.
     #[error("the table snowflake_ids.segment does not exist")]
     #[explain(NotReady, detail = "The extension was dropped from this database, or is being dropped.")]
     #[explain(hint = "Run CREATE EXTENSION snowflake_ids.")]
@@ -136,7 +134,6 @@ pub struct Column {
 }
 
 impl SegmentError {
-    /// Returns the error for a tag that does not exist.
     pub fn unknown(tag: &Tag) -> Self {
         Self::unknown_of(tag, None)
     }
@@ -146,7 +143,6 @@ impl SegmentError {
         Self::Unknown { tag: TagText(*tag).shown(), registry: registries::first(server::database()), column }
     }
 
-    /// Returns the error for a tag without ids left.
     pub fn exhausted(tag: &Tag, exhausted: Exhausted) -> Self {
         Self::Exhausted(TagText(*tag).shown(), exhausted)
     }
@@ -157,7 +153,6 @@ impl SegmentError {
         Self::TooLate { tag, limit, detail, hint }
     }
 
-    /// Returns the error for privilege tables that stayed locked.
     pub fn rights_locked(tag: &Tag, limit: Duration) -> Self {
         const LOCKED: &str =
             "A transaction has the tables of rights on tags locked, as DROP EXTENSION does until it commits.";

@@ -123,7 +123,6 @@ pub struct Waiter {
 /// A slot, its generation, and the number of ids that the call waits for.
 type WaitedFor = (&'static Slot, u64, NonZeroU32);
 
-/// The slot at which this process waits.
 static HERE: PerProcess<Cell<Option<WaitedFor>>> = PerProcess::new(Cell::new(None));
 
 impl Waiter {

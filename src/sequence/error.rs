@@ -50,12 +50,10 @@ pub enum SequenceError {
         hint = "Unbind some, or raise snowflake_ids.max_bound_sequences."
     )]
     TooMany(i64),
-    /// The sequence is to be recorded as bound, but does not stand at its end.
     #[error("sequence \"{0}\" is not at its maximum")]
     #[explain(BadArgument, detail = "A bound sequence gives no numbers of its own.")]
     #[explain(hint = "Call snowflake_ids.bind_sequence, which puts it there.")]
     NotAtEnd(String),
-    /// The sequence would cycle.
     #[error("bound sequence \"{0}\" cannot cycle")]
     #[explain(BadArgument, detail = "Ids do not come again.")]
     #[explain(hint = "Unbind it first, with snowflake_ids.unbind_sequence.")]

@@ -29,7 +29,6 @@ use std::rc::Rc;
 /// A series in the session's cache.
 pub struct CachedSeries {
     pub(super) name: Tag,
-    /// The series' properties.
     pub series: Series,
     /// The table that holds its counters.
     pub(super) counters: Source,
@@ -37,7 +36,6 @@ pub struct CachedSeries {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub table: Source,
-    /// The registries that this database uses.
     registries: Vec<String>,
     /// The slots of the series' sections, as the session last found them.
     sections: RefCell<Vec<Option<(&'static Slot, SectionRef)>>>,
@@ -66,7 +64,6 @@ static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCel
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl CachedSeries {
-    /// Returns the series' name for a message.
     pub fn shown(&self) -> String {
         TagText(self.name).shown()
     }
@@ -163,7 +160,6 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Returns the error for a key without numbers left.
     pub(super) fn exhausted(&self, key: &Key) -> SeriesError {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
@@ -196,7 +192,6 @@ impl CachedSeries {
         *self.sections.borrow().get(usize::from(number))?
     }
 
-    /// Stores the slot of a section.
     pub(super) fn record_section(&self, number: u16, slot: &'static Slot, section_ref: SectionRef) {
         let (mut all, at) = (self.sections.borrow_mut(), usize::from(number));
         if all.len() <= at {
@@ -295,7 +290,6 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     Ok(known)
 }
 
-/// Returns the error for a table that could not be read.
 fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumberError {
     match why {
         Unseen::NoTable => SeriesError::NoTable.into(),
@@ -330,12 +324,10 @@ pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
     Tag::new(name).ok_or(SeriesError::LongName { bytes: name.len() })
 }
 
-/// Returns the error for a name that no series has.
 pub fn unknown(name: &Tag) -> SeriesError {
     SeriesError::Unknown { name: TagText(*name).shown() }
 }
 
-/// Returns a key in the form for messages.
 pub(super) fn shown_key(key: &Key) -> String {
     match key {
         Key::Bigint(number) => number.to_string(),

@@ -26,7 +26,6 @@ use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
-/// The function that messages name.
 const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key from memory, if memory has one. Raises no error.

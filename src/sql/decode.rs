@@ -33,11 +33,9 @@ with_and_without_layout! {
     "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> (TimestampWithTimeZone) = timestamp
 }
 with_and_without_layout! {
-    /// Returns the datacenter id of an id.
     "snowflake_datacenter_id" datacenter_id_of datacenter_id_of_layout (id: i64) -> (i32) = datacenter_id
 }
 with_and_without_layout! {
-    /// Returns the worker id of an id.
     "snowflake_worker_id" worker_id_of worker_id_of_layout (id: i64) -> (i32) = worker_id
 }
 with_and_without_layout! {

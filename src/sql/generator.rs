@@ -57,7 +57,6 @@ mod snowflake_ids_internal {
         Err(report(&name.map_or_else(|error| error, |name| named::unknown(&name))))
     }
 
-    /// Returns the text of the server's layout.
     #[pg_extern(stable, parallel_safe)]
     fn server_layout() -> Result<String, ErrorReport> {
         Ok(layout::of_server()?.to_string())

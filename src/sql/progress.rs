@@ -28,7 +28,6 @@ mod snowflake_ids_internal {
     use crate::shared::progress::slots;
     use pgrx::prelude::*;
 
-    /// Moves a call of this session to another phase.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn progress_enter(command: Text<'_>, relation: pg_sys::Oid, phase: Text<'_>) -> Result<(), ErrorReport> {
         progress::enter(command_of(&command)?, relation.to_u32(), phase_of(&phase)?);
@@ -42,7 +41,6 @@ mod snowflake_ids_internal {
         progress::set_tables(count(done), count(total));
     }
 
-    /// Ends the display of a call.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
         progress::end(command_of(&command)?);

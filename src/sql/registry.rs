@@ -138,7 +138,6 @@ fn is_no_registry(server: &str) -> ErrorReport {
     .set_hint("Use that registry, or call snowflake_ids.use_local_registry() here.")
 }
 
-/// Internal helper functions.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::encoding::{legible, to_utf8};

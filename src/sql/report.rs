@@ -150,7 +150,6 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns the page that shows a report.
     #[pg_extern(stable, parallel_safe, strict)]
     fn page_of(report: Text<'_>) -> Result<TextOut, ErrorReport> {
         let report = report.bytes(LONGEST_REPORT, "report")?;

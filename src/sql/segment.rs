@@ -53,7 +53,6 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
     .set_hint("Take the number with segment_nextval(tag), or have the registry's owner change the format.")
 }
 
-/// Internal helper functions.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
@@ -261,13 +260,11 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
     }
 
-    /// Returns the identifier of this server's cluster.
     #[pg_extern(volatile, parallel_safe)]
     fn system_identifier() -> i64 {
         cluster::system_identifier().cast_signed()
     }
 
-    /// Returns the timeline that this server writes.
     #[pg_extern(volatile, parallel_safe)]
     fn timeline() -> i32 {
         cluster::timeline().cast_signed()

@@ -201,7 +201,6 @@ mod snowflake_ids {
         ChangedSeries::checked(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
     }
 
-    /// Grants privileges on a series to a role, or to public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_grant(
         series: Option<Text<'_>>,
@@ -214,7 +213,6 @@ mod snowflake_ids {
         own.run(sql, [role, listed(privileges)?.into()])
     }
 
-    /// Revokes privileges on a series from a role, or from public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_revoke(
         series: Option<Text<'_>>,
@@ -424,13 +422,11 @@ mod snowflake_ids_internal {
         raise_above(&series, &key, value)
     }
 
-    /// Raises a key's counter to a value, if it is lower.
     #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
     fn series_raise_text(series: Text<'_>, key: Text<'_>, value: i64) -> Result<bool, ErrorReport> {
         raise_above(&series, &key, value)
     }
 
-    /// Raises a key's counter to a value, if it is lower.
     #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
     fn series_raise_uuid(series: Text<'_>, key: Uuid, value: i64) -> Result<bool, ErrorReport> {
         raise_above(&series, &key, value)

@@ -76,7 +76,6 @@ mod snowflake_ids {
         }
     }
 
-    /// Reports that the clock has ended a lease.
     fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
         let Err(error) = asked else {
             pgrx::notice!(

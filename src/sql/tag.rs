@@ -115,7 +115,6 @@ mod snowflake_ids {
         ChangedTag::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
     }
 
-    /// Drops a segment tag.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         ChangedTag::checked(tag, Action::Own)?.run(&DROP, [])
@@ -148,7 +147,6 @@ mod snowflake_ids {
         Ok(())
     }
 
-    /// Grants privileges on a segment tag to a role, or to public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_grant(
         tag: Option<TagArg<'_>>,
@@ -159,7 +157,6 @@ mod snowflake_ids {
         tag.run(&GRANT, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
-    /// Revokes privileges on a segment tag from a role, or from public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_revoke(
         tag: Option<TagArg<'_>>,
@@ -185,7 +182,6 @@ mod snowflake_ids {
     }
 }
 
-/// Internal helper functions.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::text::Text;

@@ -28,15 +28,12 @@ fn snowflake_min_uuid(at: TimestampWithTimeZone) -> Result<Uuid, ErrorReport> {
 }
 
 with_and_without_layout! {
-    /// Returns the datacenter id in a UUID.
     "snowflake_datacenter_id" datacenter_id_of_uuid datacenter_id_of_uuid_and_layout (id: Uuid) -> (i32) = datacenter_id_in
 }
 with_and_without_layout! {
-    /// Returns the worker id in a UUID.
     "snowflake_worker_id" worker_id_of_uuid worker_id_of_uuid_and_layout (id: Uuid) -> (i32) = worker_id_in
 }
 
-/// Returns the time at which an id or a UUID was generated.
 #[pg_extern(name = "snowflake_timestamp", stable, strict, parallel_safe)]
 fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport> {
     match read(&id)? {
@@ -46,11 +43,9 @@ fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport>
 }
 
 with_and_without_layout! {
-    /// Returns the datacenter id in an id or a UUID.
     "snowflake_datacenter_id" datacenter_id_of_text datacenter_id_of_text_and_layout (id: Text<'_>) -> (i32) = datacenter_id_said
 }
 with_and_without_layout! {
-    /// Returns the worker id in an id or a UUID.
     "snowflake_worker_id" worker_id_of_text worker_id_of_text_and_layout (id: Text<'_>) -> (i32) = worker_id_said
 }
 

@@ -1,5 +1,5 @@
-//! The lease worker's process. The core's `LeaseWorker` decides. The worker exits when there is nothing to do, so that the
-//! database can be dropped or copied.
+//! The lease worker's process. The logic is in the core's `LeaseWorker`. The worker exits when there is nothing to do, so
+//! that the database can be dropped or copied.
 
 pub mod host;
 

@@ -1,4 +1,4 @@
-//! The view `snowflake_ids.status`: what this server's generator does.
+//! The view `snowflake_ids.status` of this server's generator.
 
 use crate::shared::generator::Shared;
 use pgrx::prelude::*;
@@ -6,7 +6,7 @@ use snowflake_ids_core::clock::{YEAR_MICROS, micros};
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Layout, Node, Position, Snapshot, UnixMicros};
 
-/// The node that issues, or is to.
+/// Returns the node that issues ids, or that the configuration sets.
 pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     match shared.identity {
         _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
@@ -15,7 +15,7 @@ pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     }
 }
 
-/// To one digit; 0 when the layout's time is over.
+/// Returns the remaining years of a layout, rounded down to one decimal; 0 if its time is over.
 #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
 pub fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
     let left = micros(layout.last_instant().since(now));
@@ -42,7 +42,7 @@ mod snowflake_ids {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// One row: the state of this server's generator since the server started.
+    /// Returns one row: the state of this server's generator since the server started.
     #[pg_extern(volatile, parallel_safe)]
     fn status() -> Result<
         TableIterator<
@@ -120,7 +120,7 @@ mod snowflake_ids {
         )))
     }
 
-    /// Returns whether there are ids, and if not, why.
+    /// Returns the text of the column `state`: `ready`, or the reason that no ids are issued.
     fn state(shared: &Shared, snapshot: &Snapshot) -> String {
         if server::in_recovery() {
             return "in recovery".into();

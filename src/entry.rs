@@ -1,13 +1,12 @@
-//! Entry points that the server calls by name: functions that are called for every row, triggers, and the beginnings of
-//! workers.
+//! Entry points that the server calls by name: functions that run for every row, triggers, and main functions of workers.
 //!
-//! The former have entries written by hand. What pgrx wraps around a function, a guard with room for an error report and two switches of the memory
-//! context, costs a fifth of an id. The common case needs neither: it calls nothing of the server's that could
-//! fail, and allocates nothing. Everything else is left to a guarded function.
+//! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the memory
+//! context twice. This takes a fifth of the time of an id. The fast path of these functions needs no wrapper: it allocates
+//! nothing, and calls no server function that can fail. All other cases go to a function with pgrx's guard.
 
 #![allow(unsafe_code, reason = "entries written by hand")]
 
-/// The record by which the server knows how to call a function.
+/// Defines the record that tells the server the calling convention of a function.
 macro_rules! info {
     ($info:ident) => {
         #[unsafe(no_mangle)]
@@ -18,8 +17,8 @@ macro_rules! info {
     };
 }
 
-/// A function that gives what it can at once, and what tells the server how to call it. What it does not give at once is left to a guarded
-/// function: a panic would come again there, and be reported.
+/// Defines an entry point with a fast path. If the fast path returns None or panics, the function with pgrx's guard does
+/// the same work again. A panic then happens a second time, and is reported as an error.
 macro_rules! entry {
     ($entry:ident, $info:ident, $guarded:ident, |$call:pat_param| $at_once:expr, |$again:pat_param| $given:expr) => {
         info!($info);

@@ -1,4 +1,4 @@
-//! The core's issuer, over this server's files, clocks, lock and settings.
+//! This server as the host of the core's issuer: its files, clocks, lock and settings.
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
@@ -25,37 +25,37 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-// In the data directory, which is where processes of the server are.
+// Both paths are relative to the data directory, the working directory of all server processes.
 const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
-/// Away from the state, that it does not go with it by one slip; and not where the server looks for files of tables.
+/// The marker file is apart from the state file, so that one mistake does not delete both. The server keeps no table files
+/// in its folder.
 const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
 
-/// The pause of a process that found the state lock taken.
+/// The pause between two attempts to take the state lock.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The longest that a call waits for a worker id to be leased.
+/// The longest time that a call waits for the lease of a worker id.
 pub const LEASE_WAIT: Duration = Duration::from_secs(5);
 
-/// This server as its issuer uses it, for one call.
+/// The issuer's host, for one call.
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
 }
 
-/// The issuer of this server.
 pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
     Issuer { shared, host: Server { shared, started: Instant::now() } }
 }
 
-/// Changes the state, durably. A term of a node that is not to issue any more is ended.
+/// Changes the state and makes the change durable. Ends the term of a node that must not issue ids any more.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
 }
 
-/// Returns which place a layout has at the moment, where it is not the server's own.
+/// Returns the slot of a layout at the moment; None if the server's own generator issues its ids.
 pub fn slot_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     let issuer = issuer(shared);
     let issuing = issuer.host.lock();
@@ -118,8 +118,8 @@ impl StateStore for Server<'_> {
         Ok(())
     }
 
-    /// The directory is known by the moment of its birth: a copy has another, and a move leaves it alone. Where the file
-    /// system does not keep that, by its inode.
+    /// Identifies the directory by its creation time: a copy has a different one, and moving the directory keeps it. Uses
+    /// the inode if the file system stores no creation time.
     fn data_directory(&self) -> io::Result<DataDirectory> {
         static HOME: OnceLock<DataDirectory> = OnceLock::new();
         if let Some(home) = HOME.get() {
@@ -132,8 +132,8 @@ impl StateStore for Server<'_> {
     }
 }
 
-/// Returns what tells a file from its copies. Images of file systems that were made from nothing say 1970 of all that
-/// they hold.
+/// Returns the inode and the creation time of a file, which differ between a file and its copies. File-system images may
+/// give 1970 as the creation time of all files; that time is ignored.
 fn file_identity(of: &Metadata) -> FileIdentity {
     let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let born = born.filter(|born| !born.is_zero());
@@ -141,7 +141,7 @@ fn file_identity(of: &Metadata) -> FileIdentity {
     FileIdentity { inode: of.ino(), at }
 }
 
-/// Returns what a file of the system says in its one line; empty where it can't be read.
+/// Returns the single line of a system file, or an empty text if the file cannot be read.
 fn line_of(path: &str) -> String {
     fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
 }

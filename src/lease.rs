@@ -1,4 +1,4 @@
-//! Asking for a worker id on lease.
+//! Requests of this session for a leased worker id.
 
 use crate::pg::encoding::legible;
 use crate::pg::report;
@@ -12,10 +12,10 @@ use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::sequence::tickets::Answer;
 use std::time::Duration;
 
-/// Between the parts of a [`LeaseError`] in shared memory.
+/// The separator between the parts of a [`LeaseError`] in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
-/// As one text. The parts that may be cut come last.
+/// Joins the parts into one text. Shared memory may cut the end, so the less important parts come last.
 fn to_text(none: &LeaseError) -> String {
     let LeaseError { message, detail, hint, holders } = none;
     format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
@@ -27,8 +27,8 @@ fn from_text(text: &str) -> Option<LeaseError> {
     Some(LeaseError { message, detail, hint, holders })
 }
 
-/// Has the lease worker lease a worker id, or another one where the clock is behind the ids of the present one; waits until
-/// it has looked after that.
+/// Asks the lease worker for a worker id, and waits for its answer. With `other`, asks for a different id, because the clock
+/// is behind the ids of the present one.
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
@@ -43,7 +43,7 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
     }
 }
 
-/// The same, with a renewal however long the lease still is.
+/// Asks like [`ask`], and has the lease renewed however long it still lasts.
 pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     if let Some(leases) = leases() {
         leases.requests.ask_to_renew();
@@ -51,17 +51,17 @@ pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     ask(shared, false, limit)
 }
 
-/// The reason of the lease worker why there is no lease; None where there is one.
+/// Returns the lease worker's reason for having no lease; None if there is a lease.
 pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }
 
-/// The foreign server that the worker id is leased from; None where that is this server.
+/// Returns the foreign server that leases the worker id; None if this server does.
 pub fn origin() -> Option<String> {
     Some(leases()?.origin.read().1).filter(|origin| !origin.is_empty())
 }
 
-/// Has the request looked at soon.
+/// Wakes the lease worker, or the launcher if no lease worker runs.
 pub fn call(leases: &Leases) {
     let called = leases.worker_slot.worker_latch.wake();
     if !called && let Some(segments) = segments() {
@@ -77,7 +77,7 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     leases.answered.broadcast();
 }
 
-/// Notes why there is no lease, for sessions that wait in vain.
+/// Publishes the reason for having no lease, for the error of sessions that time out.
 pub fn record(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn record(leases: &Leases, trouble: Option<&LeaseError>) {
     leases.trouble.write(&text);
 }
 
-/// The settings that leases depend on, as they are now.
+/// Returns the present values of the settings that leases depend on.
 pub fn settings() -> LeaseSettings {
     LeaseSettings {
         policy: settings::worker_id_policy(),
@@ -107,7 +107,7 @@ fn silence() -> LeaseError {
     )
 }
 
-/// No worker is there: mostly because all of the server's are in use.
+/// Returns the error for a missing lease worker. The usual cause is that all background workers of the server are in use.
 pub fn no_worker() -> LeaseError {
     LeaseError::yet(
         "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",

@@ -1,7 +1,7 @@
 //! `snowflake_ids`: distributed 64-bit ids as column defaults, inside Postgres.
 //!
-//! This crate is the shell around `snowflake_ids_core`. It knows Postgres and no algorithm: settings,
-//! shared memory, SQL functions and errors are here. Unsafe code is in `pg` and `entry` only.
+//! The algorithms are in the crate `snowflake_ids_core`. This crate connects the algorithms to the server. It holds the
+//! settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
 
 mod entry;
 mod issuer;
@@ -25,16 +25,16 @@ use pgrx::prelude::*;
 
 ::pgrx::pg_module_magic!(name, version);
 
-/// Called by Postgres when the library is loaded: at server start where it is in
-/// `shared_preload_libraries`, else in the one session that first calls one of our functions. That session
-/// can decode ids; to generate them takes shared memory, which exists only from server start.
+/// Initializes the library. The server calls this function at server start if `shared_preload_libraries` names the library.
+/// Otherwise the first call of one of the library's functions loads the library into the session. Such a session can only
+/// decode ids, because the server creates shared memory for new ids only at its start.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::backtrace::suppress();
     if !pg::server::preloading() {
         return;
     }
-    // Settings first: the size and content of shared memory follow from them.
+    // Shared memory depends on the settings, so the settings come first.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
@@ -59,17 +59,17 @@ pub extern "C-unwind" fn _PG_init() {
     }
 }
 
-/// What the last stop left over goes on.
+/// Restores the high-water marks that the last shutdown saved.
 fn memory_made() {
     worker::saved_ranges::restore_high_water_marks();
 }
 
-/// What is left over is written down.
+/// Saves ids that were reserved and not used to the saved-range file.
 fn server_stopped() {
     worker::saved_ranges::save();
 }
 
-/// What the session got last is forgotten, as the server forgets it.
+/// Forgets the values that this session got last, as DISCARD SEQUENCES forgets the server's own.
 fn session_discarded() {
     snowflake::forget_last();
     segment::cache::forget_last();
@@ -81,13 +81,13 @@ fn session_discarded() {
 #[path = "../pg_test/backend/mod.rs"]
 mod backend_tests;
 
-/// What `cargo pgrx test` looks for to set up its server.
+/// Functions that `cargo pgrx test` calls.
 #[cfg(test)]
 pub mod pg_test {
-    /// Nothing to prepare beyond the settings.
+    /// Does nothing. The settings below suffice.
     pub fn setup(_options: Vec<&str>) {}
 
-    /// The test server's `postgresql.conf`.
+    /// Returns the lines of the test server's `postgresql.conf`.
     #[must_use]
     pub fn postgresql_conf_options() -> Vec<&'static str> {
         vec![

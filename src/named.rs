@@ -1,5 +1,5 @@
-//! Named generators: what this session knows of each. [`look_up`] gives what a name stands for; it is kept until the server tells
-//! that the table has changed.
+//! The session's cache of named generators. [`look_up`] reads a generator's row; the cached row is valid until an
+//! invalidation message for the table arrives.
 
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
@@ -24,18 +24,18 @@ use snowflake_ids_core::server::issuer::SlotRef;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Number of times that the table was changed, as far as this session was told, and how often any database's was. The
-/// server tells a session at the next lock that it takes: a statement may go on for long without. What is shared counts
-/// at once.
+/// Two counters of changes to the table of generators. The first counts invalidation messages, which a session receives only
+/// when it takes a lock; a long statement may take none. The second is in shared memory, counts the changes in all
+/// databases, and is up to date at once.
 type AsOf = (u64, u64);
 
-/// A generator as the session knows it, and the ids that the session holds. It is kept as long as the process lives.
+/// A named generator in the session's cache, with the ids that the session holds. It lives as long as the process.
 pub struct CachedGenerator {
     name: Box<[u8]>,
     named: Cell<&'static Named>,
-    /// As of which change of the table.
+    /// The change counters at the time the row was read.
     as_of: Cell<AsOf>,
-    /// The source of the layout's ids, as far as that is known.
+    /// The source of the layout's ids; None if it is not known yet.
     slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
@@ -44,51 +44,50 @@ pub struct CachedGenerator {
 type GeneratorsByName = FxHashMap<&'static [u8], &'static CachedGenerator>;
 
 static CACHE: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
-/// All that names stood for.
+/// All definitions of generators that the process has read.
 static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
-/// Number of times that the table was changed.
+/// Number of invalidations of the table of generators.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// True if this transaction changes generators.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 impl CachedGenerator {
-    /// The generator's name, in the encoding of the database.
+    /// Returns the generator's name, in the encoding of the database.
     #[inline]
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Returns what the name stands for.
     #[inline]
     pub fn named(&self) -> &'static Named {
         self.named.get()
     }
 
-    /// Returns whether the table has not changed since it was looked up.
+    /// Returns whether the table has not changed since the generator was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.as_of.get() == as_of()
     }
 
-    /// Returns whether no transaction has changed generators since it was looked up. As [`CachedGenerator::is_current`], where
-    /// nothing of the server's was called since that was asked.
+    /// Returns whether no committed transaction has changed generators since the generator was looked up. After a call of
+    /// [`CachedGenerator::is_current`], this check suffices as long as no server function is called.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes()
     }
 
-    /// Returns where the layout has its ids from; None where that has to be found.
+    /// Returns the source of the layout's ids; None if it is not known yet.
     #[inline]
     pub fn slot_ref(&self) -> Option<SlotRef> {
         self.slot_ref.get()
     }
 
-    /// Notes where the layout has its ids from.
+    /// Stores the source of the layout's ids.
     pub fn set_slot_ref(&self, slot_ref: SlotRef) {
         self.slot_ref.set(Some(slot_ref));
     }
 
-    /// Takes over what was looked up. What the session holds by other terms is given up.
+    /// Stores the definition that was read. Discards ids that the session holds under a different definition.
     fn learn(&self, named: &'static Named, as_of: AsOf) {
         if !std::ptr::eq(self.named.replace(named), named) {
             self.session.drop_held();
@@ -98,7 +97,7 @@ impl CachedGenerator {
     }
 }
 
-/// Returns what the session knows of a generator, if it has used it and nothing has changed. Calls nothing of the server's.
+/// Returns a generator from the cache if it is current. Calls no server function.
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static CachedGenerator> {
     kept(name).filter(|cached| cached.is_current())
@@ -108,17 +107,17 @@ fn kept(name: &[u8]) -> Option<&'static CachedGenerator> {
     CACHE.borrow().as_ref()?.get(name).copied()
 }
 
-/// Returns what a name stands for: by the transaction's own view, in which a generator that it has made is there, and
-/// one that it has dropped is not. Only within a transaction.
+/// Returns the generator of this name, as the transaction sees it: with generators that it has created, without those that
+/// it has dropped. Needs a transaction.
 ///
 /// # Errors
-/// [`NamedError`]: there is none of this name, or its row is not right.
+/// [`NamedError`] if no generator has this name, or its row is invalid.
 pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
     if let Some(cached) = find(name) {
         return Ok(cached);
     }
     let tag = checked(name)?;
-    // Before the table is looked at: what changes meanwhile is looked at again.
+    // Read before the table, so that a change made meanwhile causes another look-up.
     let as_of = as_of();
     catalog::take_in_changes();
     GENERATOR.on_change(forget);
@@ -134,19 +133,18 @@ pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
     Ok(cached)
 }
 
-/// Returns whether bytes can be a name; as what they are looked for.
+/// Checks that the bytes can be a generator's name, and returns the key for the table.
 pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     named::check_name(name, chars)?;
     Tag::new(name).ok_or(NamedError::LongName { bytes: name.len() })
 }
 
-/// There is no generator of this name.
 pub fn unknown(name: &Tag) -> NamedError {
     NamedError::Unknown { name: TagText(*name).shown() }
 }
 
-/// Only what was found is kept: else each name that a user tries would stay in memory.
+/// Caches a generator that was found. Unknown names are not cached: each name that a user tries would stay in memory.
 fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
     // Never freed, so that call sites can remember it: a database has a limited number of generators.
     let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
@@ -160,8 +158,8 @@ fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
     cached
 }
 
-/// Returns what a name stands for, where the process keeps it for good: the same each time, so that it takes no more
-/// memory however often a row is changed back and forth.
+/// Returns a definition that lives as long as the process. Equal definitions share one copy, so a row that is changed back
+/// and forth takes no more memory.
 fn kept_named(named: Named) -> &'static Named {
     let mut all = NAMED.borrow_mut();
     let all = all.get_or_insert_default();
@@ -194,25 +192,25 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// This transaction changes generators. When it commits, no session gives an id by what they were, not even in a statement that
-/// began before.
+/// Marks the transaction as one that changes generators. After its commit, no session issues an id under an old definition,
+/// even in a statement that began before.
 pub fn changed() {
     transaction::watch(&HOOKS);
     CHANGED.set(true);
 }
 
-/// For how long others may go on with the old layout after it was shown that ids of the new one are above its.
+/// The longest time between the check that new ids are above the old ones, and the commit of the new layout.
 pub const UNDER_WAY: Duration = Duration::from_hours(1);
 
-/// The time at which this transaction changed a layout first.
+/// The time at which this transaction first changed a layout.
 static LAYOUT_CHANGED: PerProcess<Cell<Option<Duration>>> = PerProcess::new(Cell::new(None));
 
-/// This transaction changes the layout of a generator: it was shown just now that ids of the new one are above those of the old one.
+/// Records that this transaction changes a generator's layout, just after a check that new ids are above the old ones.
 pub fn layout_changed() {
     LAYOUT_CHANGED.set(LAYOUT_CHANGED.get().or_else(|| Some(uptime())));
 }
 
-/// Others go on with the old layout until the transaction commits.
+/// Refuses a late commit, because other sessions issue ids of the old layout until this transaction commits.
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
@@ -232,8 +230,8 @@ fn refuse_late() {
     }
 }
 
-/// Another session may commit it, and would not know what there is to do then. Nothing, where the table comes with this transaction: no
-/// other session knows a generator of it.
+/// Refuses PREPARE TRANSACTION: another session may commit the transaction, and would not run the hooks above. Allows it if
+/// the transaction has created the table, because no other session has cached its generators.
 fn refuse_to_prepare() {
     if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
@@ -245,7 +243,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Has all of them looked up again, and all statements planned anew: a plan may hold a layout as a constant.
+/// Has all generators looked up again and all statements planned again, because a plan may hold a layout as a constant.
 fn forget() {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     plan_anew();

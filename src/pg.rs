@@ -1,7 +1,6 @@
-//! All unsafe code: entries written by hand, shared memory, locks, workers, transactions, SPI's plans, raw settings and
-//! arguments, rights, relations of others, clocks, libpq, and the server's own variables.
+//! Unsafe code: wrappers around the functions and variables of the server, and around libpq.
 //!
-//! Everything outside this folder is safe code; every block in it says why it may do what it does.
+//! Each unsafe block states why it is sound. Apart from `entry`, all code outside this folder is safe.
 #![allow(unsafe_code, reason = "the one place for it")]
 
 pub mod access;

@@ -1,7 +1,7 @@
-//! The progress that this process shows of a long call.
+//! The progress of this process in a long call, for the progress view.
 //!
-//! It shows it no more when the call ends, however that is: by its result; by an error or a cancel, which rolls back the transaction
-//! or the subtransaction that the call began in; with the process, which rolls its transaction back first.
+//! The view shows a call until it returns, or until its transaction or subtransaction is rolled back by an error, a cancel
+//! or the end of the process.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
@@ -26,7 +26,7 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Shows a call on a table, unless it is made within another one.
+/// Shows a call on a table, unless another call is already shown.
 fn begin(command: Command, relation: u32) {
     let Some(slot) = own_slot().filter(|_| SHOWN.get().is_none()) else { return };
     transaction::watch(&HOOKS);
@@ -41,7 +41,7 @@ fn begin(command: Command, relation: u32) {
     });
 }
 
-/// The call goes on to another phase; it is shown from now on where it was not.
+/// Moves the call to another phase. Shows the call from now on if it is not shown yet.
 pub fn enter(command: Command, relation: u32, phase: Phase) {
     begin(command, relation);
     if let Some(slot) = own_slot().filter(|_| is_shown(command)) {
@@ -49,14 +49,14 @@ pub fn enter(command: Command, relation: u32, phase: Phase) {
     }
 }
 
-/// So many of the tables are done with, of those that the call looks at one after the other.
+/// Shows how many of the tables are done.
 pub fn set_tables(done: u64, all: u64) {
     if let Some(slot) = own_slot().filter(|_| SHOWN.get().is_some()) {
         slot.set_tables(done, all);
     }
 }
 
-/// The call has ended.
+/// Ends the display of the call.
 pub fn end(command: Command) {
     if is_shown(command) {
         clear();

@@ -1,15 +1,15 @@
-//! The source of ids: the tables of this database, or those of one or several registries that many servers share.
+//! The source of ids: the tables of this database, or one or more registries that many servers share.
 //!
-//! A registry is asked by one statement, and answers when what it did is durable. The same code answers there that is
-//! called directly where the tables are this server's own.
+//! A registry serves a request in one statement, and answers after its changes are durable. A server that uses its own
+//! tables calls the same code directly.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | [`serve`] | this database as a registry |
-//! | [`call`] | connections to those that are other servers |
-//! | [`join`] | beginning to use some, and ending it |
-//! | [`handover`] | tags that go from one to another |
-//! | [`seeded`] | tags that were raised for a column |
+//! | [`call`] | connections to registries on other servers |
+//! | [`join`] | beginning and ending to use registries |
+//! | [`handover`] | tags that move between this database and registries |
+//! | [`seeded`] | tags that registries raised for a column |
 
 pub mod call;
 pub mod handover;

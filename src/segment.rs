@@ -1,4 +1,4 @@
-//! Ids of a tag: dense, out of segments that a worker reserves ahead.
+//! The next ids of a tag, from segments that a background worker reserves in advance.
 
 pub mod cache;
 pub mod error;
@@ -39,15 +39,13 @@ use timeout::SegmentTimeout;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
-/// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
-/// server's that can fail.
+/// Returns a tag's next id on the fast path; None if [`next`] is needed. Calls no server function that can fail.
 #[inline]
 pub fn next_at_once(cached: &CachedTag) -> Option<i64> {
     take_at_once(cached, ONE).ok().map(|(_, taken)| taken.range.first)
 }
 
-/// Takes ids out of the buffers, one at least and so many at most, and has the next range fetched where this one is the taker to ask
-/// for it.
+/// Takes between one and `want` ids from the tag's buffers. Requests the next range if this call is the one that must do so.
 #[inline]
 fn take_at_once(cached: &CachedTag, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
     let (slot, taken) = cached.take_up_to(want)?;
@@ -61,7 +59,7 @@ pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
     next_range(function, bytes, ONE).map(|range| range.first)
 }
 
-/// The next ids of a tag, one at least and so many at most.
+/// Returns the tag's next ids: between one and `want`.
 fn next_range(function: &'static str, bytes: &[u8], want: NonZeroU32) -> Result<Range, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     match take(segments, &tag, &SegmentTimeout::new(), want)? {
@@ -69,7 +67,7 @@ fn next_range(function: &'static str, bytes: &[u8], want: NonZeroU32) -> Result<
     }
 }
 
-/// The next number of a sequence that is bound to a tag.
+/// Returns the next number of a sequence that is bound to a tag.
 pub fn next_of_sequence(
     function: &'static str,
     tag: &Tag,
@@ -81,7 +79,7 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // The first one, too, where the buffers are known and filled: it is part of the row then.
+        // Also tries the fast path for the first range, because all ranges of a number must adjoin.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,
@@ -94,7 +92,7 @@ pub fn next_of_sequence(
     }
 }
 
-/// The next number of a tag, in the tag's format.
+/// Returns a tag's next number in the tag's format.
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     let timeout = SegmentTimeout::new();
@@ -106,14 +104,14 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
     })
 }
 
-/// The last id of a tag that this session got.
+/// Returns the last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
     privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
     cache::find(bytes).and_then(|cached| cached.last.get()).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 
-/// A tag that may be used, and the server's tags.
+/// Returns the checked tag and the shared memory of tags; fails if the server cannot generate ids now.
 fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), SegmentError> {
     let segments = segments().ok_or(NotReadyError::NotPreloaded(function))?;
     if server::in_recovery() {
@@ -125,16 +123,16 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
 /// The source of an id of a tag.
 pub enum Served<T> {
     Buffers(T),
-    /// The transaction, which has changed the tag: the id, and the row that it is above.
+    /// The transaction itself, because it has changed the tag. Holds the ids, and the row that they come from.
     Own(TakenIds, TagRow),
 }
 
-/// For whom the buffers of a tag are used.
+/// The user of a tag's buffers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// The caller, who must have the right to take ids, and may have the tag created by that. It wants so many.
+    /// The caller of an SQL function. The call needs the right to take ids and may create the tag; it wants this many ids.
     Caller { want: NonZeroU32 },
-    /// This extension, for something else that the tag serves: whatever the caller may do with it, and never one that there is not.
+    /// The extension itself. It needs no right of the caller, and never creates the tag.
     Extension,
 }
 
@@ -168,8 +166,8 @@ fn take(
     }
 }
 
-/// A column of a table with rows that takes ids of a tag by its default, where there is no such tag: after a dump of one table was
-/// restored, and on a logical subscriber. Its rows may have any id.
+/// Finds a non-empty table with a column whose default takes ids of this missing tag. The tag is missing after one table's
+/// dump was restored, and on a logical subscriber; the table's rows may have any ids.
 fn column_with_ids(tag: &Tag) -> Result<Option<Column>, SegmentError> {
     let source = SEGMENT.find().filter(|_| !transaction::is_parallel());
     let Some(source) = source else { return Ok(None) };
@@ -177,7 +175,7 @@ fn column_with_ids(tag: &Tag) -> Result<Option<Column>, SegmentError> {
     Ok(found.map(|(relation, attribute)| Column { relation, attribute }))
 }
 
-/// Has something made of the buffers of a tag that serves something else of this extension. `take` is called again after each refill.
+/// Serves a caller inside this extension from a tag's buffers. Calls `take` again after each refill.
 pub fn serve<T>(
     function: &'static str,
     bytes: &[u8],
@@ -207,7 +205,7 @@ fn use_buffers<T>(
     if let Some(cached) = known {
         return use_held(segments, cached, tag, timeout, user, take);
     }
-    // Kept only if the tag is found: else each name that a user tries would stay in memory.
+    // Cached only if the tag is found: else each name that a user tries would stay in memory.
     let cached = CachedTag::new(tag);
     let served = use_held(segments, &cached, tag, timeout, user, take)?;
     cache::keep(cached);
@@ -222,12 +220,12 @@ fn use_held<T>(
     user: User,
     take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
-    // From the moment on in which a slot is given: it stays until there is an id.
+    // The wait for ids begins when a slot is given. The slot then stays with the tag until the call has an id.
     let mut waiter = None;
-    // One that has given no ids yet is not made before it is seen that no column has ids of it.
+    // A missing tag is created only after a search has shown that no column has ids of it.
     let mut may_create = false;
     loop {
-        // Again each time, for while a slot is looked for, the server may have told of a change.
+        // Checked in each pass, because invalidation messages may arrive while the call looks for a slot.
         if user != User::Extension {
             cached.permit.set(privilege::to_take(tag, timeout)?);
         }
@@ -238,7 +236,7 @@ fn use_held<T>(
                 waiter = find_slot(segments, cached, tag, timeout, user)?;
             }
             Err(Miss::Empty | Miss::Over) => {
-                // A refill would wait for the end of the transaction that has the row locked: this one.
+                // A refill would wait for the end of the transaction that has locked the row, which is this one.
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
@@ -263,7 +261,8 @@ fn use_held<T>(
     }
 }
 
-/// Takes an id of a tag that the transaction has changed; None for other tags. From then on none comes out of the buffers.
+/// Takes an id of a tag that the transaction has changed; None for other tags. The tag's buffers give this transaction no
+/// more ids.
 fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     let own = transaction_tags::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
@@ -272,8 +271,8 @@ fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     Ok(own)
 }
 
-/// Finds the tag's slot, or gives it one, where this call waits from then on. It may be taken away all the same, and so again and
-/// again: not beyond the time that a call may wait.
+/// Finds the tag's slot or gives it one, and begins the call's wait there. The slot may be evicted repeatedly, so this fails
+/// after the time that a call may wait.
 fn find_slot(
     segments: &'static Segments,
     cached: &CachedTag,
@@ -286,7 +285,7 @@ fn find_slot(
         if timeout.is_over() {
             return Err(no_refill(tag, timeout, segments::trouble()));
         }
-        // The slot may have been of a table that was dropped. A statement that began before is not told otherwise.
+        // The slot may belong to a dropped table. A running statement receives no invalidation messages without this call.
         catalog::take_in_changes();
     }
     SEGMENT.on_change(cache::forget_slots);
@@ -298,20 +297,19 @@ fn find_slot(
     Ok(found.waiter)
 }
 
-/// Asks for a refill; `creates`: of a tag that is to be made if there is none, for this call and not for those that come
-/// after. Gives the ticket.
+/// Requests a refill and returns the ticket. With `creates`, the worker creates a missing tag for this call only.
 fn ask(slot: &Slot, creates: bool) -> u64 {
     segments().map_or(0, |segments| segments.ask(slot, creates))
 }
 
-/// Asks for the next range while this one lasts.
+/// Requests the next range before the present one is used up.
 #[cold]
 pub fn ask_ahead(slot: &Slot) {
     ask(slot, false);
     segments::wake_workers(server::database());
 }
 
-/// A wait, which is counted however it ends: errors and cancels unwind through it.
+/// A wait that is counted however it ends: errors and cancels unwind through it.
 struct CountedWait<'a> {
     slot: &'static Slot,
     slot_generation: u64,
@@ -321,7 +319,7 @@ struct CountedWait<'a> {
 
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
-        // Buffers that were never filled, were taken away, or are kept small say nothing of its appetite.
+        // Buffers that are new, were evicted, or are kept small say nothing about the tag's demand.
         slot.begin_wait(
             slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
             uptime(),
@@ -338,7 +336,7 @@ impl Drop for CountedWait<'_> {
     }
 }
 
-/// Waits for a refill. None where the tag's slot has gone meanwhile, and has to be looked up again.
+/// Waits for a refill. Returns None if the tag's slot was evicted meanwhile and must be looked up again.
 #[cold]
 fn wait<T>(
     cached: &CachedTag,
@@ -359,7 +357,7 @@ fn wait<T>(
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {
             Ok(found) => return Some(Ok(Some(found))),
-            // Others that were told the same may have given the slot back already.
+            // Another caller that got the same answer may have freed the slot already.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
                 return Some(Ok(None));
             }
@@ -371,17 +369,17 @@ fn wait<T>(
                 let max_value = slot.max_value.load(Relaxed);
                 return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
-            // The worker does not see the table of a transaction that has not committed yet. Tags of its own are served above.
+            // The worker does not see an uncommitted table. Tags that this transaction created were served above.
             Some(Answer::NoTable) if SEGMENT.find().is_some_and(Source::is_new) => {
                 return Some(Err(SegmentError::unknown(tag)));
             }
             Some(Answer::NoTable) => return Some(Err(SegmentError::NoTable)),
             Some(Answer::NoRegistry) => return Some(Err(Unregistered.into())),
-            // Others were faster.
+            // Other callers took all ids of the refill.
             Some(Answer::Supplied) => ticket = ask(),
             None => {}
         }
-        // Every time: the worker that was called last may have died.
+        // Woken in each pass, because the worker that was woken last may have died.
         segments::wake_workers(server::database());
         None
     });

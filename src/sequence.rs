@@ -1,5 +1,7 @@
-//! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives ids of ours. Statements that call
-//! them are redirected here where the database has any; what is not bound goes on to the server's functions.
+//! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives this extension's ids. If the
+//! database has bound sequences, statements that call these functions are redirected to this module. Calls for other
+//! sequences go on to the server's functions. A bound sequence itself stays at its maximum, its end, where the server's
+//! nextval fails.
 
 pub mod bind;
 pub mod cache;
@@ -30,27 +32,27 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::{Cell, RefCell};
 
-/// The number of each bound sequence that the session got last, or set.
+/// The last number that the session got from each bound sequence, or set it to.
 static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
 static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
-/// Sequences of columns that the session has inserted into since, which may be bound: the table that says so was locked. The last one
-/// that is bound is the one that it used last.
+/// Sequences of columns that the session inserted into while the table of bindings was locked. They may be bound. The last
+/// one that is bound is the sequence that the session used last.
 static LATER: PerProcess<RefCell<Vec<Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// The sequence that the session used last.
 #[derive(Clone, Copy)]
 enum Last {
-    /// One that is not bound, if any: the server knows.
+    /// A sequence that is not bound, or none. The server knows its last value.
     Unbound,
     Bound(Oid),
-    /// It was a bound one, which the session was told to forget.
+    /// A bound sequence, forgotten by DISCARD SEQUENCES.
     Forgotten,
 }
 
 static RAISE: Statement =
     Statement::new("SELECT snowflake_ids_internal.sequence_raise($1, $2)", &[TEXTOID, INT8OID]);
 
-/// The next number of a sequence. For the sequence of an identity column, the caller's rights on it are not checked.
+/// Returns the next number of a sequence. The caller's rights on an identity column's sequence are not checked.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let Some(binding) = locked_binding_of(sequence) else {
         used(Last::Unbound);
@@ -60,7 +62,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         check(sequence, SequenceUse::Next)?;
     }
     transaction::refuse_change(c"nextval()");
-    // Dropped while its binding was not: the server says so.
+    // The sequence was dropped, but not its binding: the server's function reports the error.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);
     let increment = Increment::new(terms.increment)?;
@@ -80,7 +82,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     Ok(number)
 }
 
-/// The number of a sequence that the session got last, or set.
+/// Returns the number of a sequence that the session got last, or set it to.
 pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
     if locked_binding_of(sequence).is_none() {
         return Ok(sequence::currval(sequence));
@@ -105,9 +107,10 @@ pub fn lastval() -> Result<i64, SequenceError> {
     recorded(sequence).ok_or(SequenceError::NoLast)
 }
 
-/// Moves a sequence. Given ids stay given: a tag is raised, never lowered; snowflake ids follow the clock.
+/// Moves a sequence. A tag is raised but never lowered, so no id is issued twice. Snowflake ids follow the clock and do not
+/// move.
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
-    // The server's: also what it says of a value out of bounds.
+    // The server's function also reports values out of bounds.
     let server = || sequence::setval(sequence, value, is_called);
     let Some(binding) = locked_binding_of(sequence) else {
         let number = server();
@@ -129,7 +132,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         ),
         Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
         Binding::Segment(tag) => {
-            // With a number its whole block is the caller's.
+            // A number stands for a block of `increment` ids, all of which count as issued.
             let reach = Increment::new(increment)?.reach(value);
             raise_tag(sequence, &tag, if is_called { reach } else { value.saturating_sub(1) }, value)?;
         }
@@ -140,7 +143,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     Ok(value)
 }
 
-/// With the rights of the table's owner, for a role that may move the tag.
+/// Raises a tag with the rights of the table's owner. The current role must have the right to move the tag.
 fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), SequenceError> {
     let of_tag = |error| SequenceError::of_tag(error, sequence);
     privilege::check(tag, Action::Move, role::current(), None).map_err(of_tag)?;
@@ -158,7 +161,7 @@ fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), Seq
     Ok(())
 }
 
-/// Notes the number of a column that a bound sequence belongs to, which came from the column's default.
+/// Records a number from a column's default as the last number of the column's sequence.
 pub fn recorded_of_column(sequence: Oid, number: i64) -> i64 {
     match cache::called_binding_at_once(sequence) {
         Ok(None) => {}

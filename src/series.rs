@@ -1,11 +1,12 @@
-//! Series: one sequence of numbers for each key. Takes them, and remembers those that the session took.
+//! Series, which have a separate sequence of numbers for each key. This module takes numbers, and remembers the last ones of
+//! the session.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`cache`] | what this session knows of each series |
+//! | [`cache`] | the session's cache of series |
 //! | [`gapless`] | numbers that are counted in the caller's transaction; also on the shards of a Citus cluster |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
-//! | [`error`] | why one gave no number |
+//! | [`error`] | errors |
 
 mod cache;
 pub mod error;
@@ -28,7 +29,7 @@ use std::rc::Rc;
 
 static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
 
-/// Takes the next number of a key. The command is what a message names.
+/// Takes the next number of a key, with the current role's rights. Messages name the command.
 pub fn next(
     command: &'static CStr,
     name: &[u8],
@@ -37,7 +38,7 @@ pub fn next(
     next_for(command, name, key, role::current())
 }
 
-/// The same with the rights of a role.
+/// Takes the next number of a key, with the rights of a role.
 pub fn next_for(
     command: &'static CStr,
     name: &[u8],
@@ -62,8 +63,9 @@ pub fn next_for(
     Ok((cached, number))
 }
 
-/// Takes the next number of a key, where the session used the series last, and memory has a number of it; None: see [`next_for`]. Like
-/// ids of a tag, without a look at what others have changed since the statement began. Throws nothing.
+/// Takes the next number of a key on the fast path. The session must have used this series last, and memory must have a
+/// number of the key. None: use [`next_for`]. Receives no invalidation messages, so changes by others since the statement
+/// began are not seen. Raises no error.
 #[inline]
 pub fn next_at_once<T>(
     name: &[u8],
@@ -86,7 +88,7 @@ fn record(cached: &CachedSeries, key: &Key, number: i64) {
     LAST.borrow_mut().get_or_insert_default().record(cached.series.id, key, number);
 }
 
-/// The last number of a key that this session got.
+/// Returns the last number of a key that this session got.
 pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
     let cached = look_up(name)?;
     cached.check(Action::Look, role::current())?;
@@ -95,7 +97,7 @@ pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
     Ok(last.ok_or_else(|| SeriesError::NoLast { series: cached.shown(), key: shown_key(key) })?)
 }
 
-/// Has a key go on above a value; with `force` also above a lower one than it gave last.
+/// Sets a key's counter to a value. With `force`, the value may be lower than the key's last number.
 pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     server::refuse_unless_writable(c"series_set()");
     let cached = look_up(name)?;
@@ -108,7 +110,7 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     }
 }
 
-/// Sees to it that a key goes on above a value.
+/// Raises a key's counter to a value, if it is lower.
 pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberError> {
     server::refuse_unless_writable(c"series_attach()");
     let cached = look_up(name)?;
@@ -122,8 +124,8 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     }
 }
 
-/// Raises the counter of a key of a gapless series, if it has one, to the number that a row in a table of this owner brings. Leaves
-/// rows alone that the series can do nothing with: a restore may bring them before the series.
+/// Raises the counter of a key of a gapless series, if it has one, to the number in a row of a table that `owner` owns.
+/// Ignores rows that do not fit the series, and rows that a restore loads before the series.
 pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
     let cached = match look_up(name) {
         Err(NoNumberError::Series(_)) => return Ok(()),
@@ -131,12 +133,11 @@ pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), N
     };
     match (cached.series.kind, cached.key_of(key)) {
         (SeriesKind::Gapless, Ok(key)) => gapless::raise_to(&cached, &key, number, owner),
-        // The keys of a section share its maximum: one row would move them all, also if it was rolled back.
+        // The keys of a section share its maximum. One row would raise them all, even if it is rolled back.
         _ => Ok(()),
     }
 }
 
-/// Forgets the numbers that the session got last.
 pub fn forget_last() {
     LAST.borrow_mut().take();
 }

@@ -1,5 +1,4 @@
-//! The settings, `snowflake_ids.*`: their values now, what follows from those of server start, and their definitions. What they
-//! mean to users is in docs/settings.md.
+//! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md explains them.
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
 use crate::pg::process::PerProcess;
@@ -61,7 +60,7 @@ static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
 static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
 static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-/// The same, read.
+/// The parsed value of `snowflake_ids.shard`.
 static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
 static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_SLOTS);
 static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
@@ -76,34 +75,33 @@ static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
 const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
 
-/// The most ids that a session may take at once.
+/// The highest number of ids that a session may take at once.
 const MAX_CACHE: i32 = 1_000_000;
 
-/// The settings that can't change after server start.
+/// The settings that are fixed at server start.
 #[derive(Clone, Copy)]
 pub struct Config {
-    /// The layout of the server's ids.
     pub layout: Layout,
-    /// The node that the server is to issue as.
+    /// The node that this server issues ids as.
     pub identity: Identity,
-    /// Number of tags that can be in use at once.
+    /// Number of tags that can have a slot while no call waits for them.
     pub max_tags: usize,
-    /// Number of layouts beside the server's own that can be in use at once, and how many named generators a database can have.
+    /// Number of layouts in use besides the server's own. Also the highest number of named generators in a database.
     pub max_generators: usize,
-    /// Number of bytes of shared memory that the keys of monotonic series take.
+    /// Bytes of shared memory for the keys of monotonic series.
     pub series_memory: usize,
 }
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// Checks the settings of server start against each other, and keeps what follows from them.
+/// Checks that the settings of server start fit together, and stores the result for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
     let config = checked()?;
     CONFIG.get_or_init(|| config);
     Ok(())
 }
 
-/// Returns what follows from the settings of server start; None before they were checked.
+/// Returns the settings of server start; None before [`check`].
 pub fn config() -> Option<&'static Config> {
     CONFIG.get()
 }
@@ -125,12 +123,12 @@ fn checked() -> Result<Config, Box<ErrorReport>> {
     Ok(Config { layout, identity, max_tags, max_generators, series_memory })
 }
 
-/// The number that a worker id is set to; None for auto, and for what is no number.
+/// Parses a worker id; None for `auto` and for text that is no number.
 fn parse_worker(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
 }
 
-/// Returns whether the setting of a field fits the layout, which may have been set after it.
+/// Checks that a datacenter id or worker id fits the layout.
 fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
@@ -142,12 +140,12 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
     })
 }
 
-/// Has the server be started with another layout from now on.
+/// Sets the layout for the next server start with ALTER SYSTEM.
 pub fn set_layout_at_next_start(layout: &Layout) {
     guc::alter_system(LAYOUT_NAME, &layout.to_string());
 }
 
-/// The layout setting of a server that did not preload the library, as `postgresql.conf` gives it.
+/// Returns the layout setting of a server that did not preload the library, as its configuration gives it.
 pub fn layout_text_without_preload() -> String {
     guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
 }
@@ -156,7 +154,7 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
     read(setting).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns what the generator may do for this session.
+/// Returns the limits for the generator in this session.
 #[inline]
 pub fn rules() -> Rules {
     Rules {
@@ -169,7 +167,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// Returns what to do when the clock is behind by more than the rules allow.
+/// Returns the action for a clock that is behind by more than `max_drift`.
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
@@ -178,7 +176,7 @@ pub fn rollback() -> ClockRollback {
     }
 }
 
-/// Returns which worker id to lease.
+/// Returns the policy by which a worker id is chosen for a lease.
 pub fn worker_id_policy() -> Policy {
     match read(&WORKER_ID_POLICY) {
         PolicyChoice::Reuse => Policy::Reuse,
@@ -187,79 +185,79 @@ pub fn worker_id_policy() -> Policy {
     }
 }
 
-/// Returns how far ahead a worker id is leased.
+/// Returns the duration of a lease of a worker id.
 pub fn lease_duration() -> Duration {
     Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
 }
 
-/// Returns how far the clock may differ from the registry's.
+/// Returns the largest accepted difference between this server's clock and the registry's.
 pub fn max_clock_skew() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_SKEW).unsigned_abs().into())
 }
 
-/// The longest that the answer of a registry is waited for.
+/// Returns the longest wait for a registry's answer.
 pub fn registry_timeout() -> Duration {
     Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
 }
 
-/// The largest step forward of the clock that is followed.
+/// Returns the largest sudden step forward of the clock that ids follow.
 pub fn max_clock_jump() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
 }
 
-/// Returns how far beyond the clock the high-water mark is raised.
+/// Returns how far the high-water mark is raised ahead of the clock.
 pub fn reserve() -> Duration {
     Duration::from_millis(read(&RESERVE).unsigned_abs().into())
 }
 
-/// The longest a call sleeps for the clock.
+/// Returns the longest time that a call sleeps for the clock.
 pub fn clock_wait_timeout() -> Duration {
     Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns the number of ids this session takes at once.
+/// Returns the number of ids that this session takes at once.
 #[inline]
 pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
 }
 
-/// The shard whose ids named generators issue that have none of their own; None: every id.
+/// Returns the shard for named generators that have no shard of their own; None if such generators may issue every id.
 #[inline]
 pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()
 }
 
-/// The share of a segment, in percent, after which the next one is fetched.
+/// Returns the share of a segment, in percent, after which the next segment is fetched.
 pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
 }
 
-/// Returns the time that a segment should last.
+/// Returns the target duration of a segment.
 pub fn segment_target_duration() -> Duration {
     Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
 }
 
-/// The longest that a call waits for ids of a tag.
+/// Returns the longest time that a call waits for ids of a tag.
 pub fn segment_wait_timeout() -> Duration {
     Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns how far apart the readings of the last hour are; zero: none are taken.
+/// Returns the interval between readings of the counters; zero if no readings are taken.
 pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
-/// Returns the number of sequences a database can have bound.
+/// Returns the highest number of sequences that a database can bind.
 pub fn max_bound_sequences() -> i64 {
     read(&MAX_BOUND_SEQUENCES).into()
 }
 
-/// Returns whether this session's calls make the tags that there are not.
+/// Returns whether calls of this session create unknown tags.
 pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }
 
-/// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
+/// Defines all settings. A wrong value in `postgresql.conf` keeps the server from starting.
 pub fn define() {
     define_identity();
     define_leases();
@@ -268,7 +266,7 @@ pub fn define() {
     guc::reserve_prefix(c"snowflake_ids");
 }
 
-/// The server's identity, which is fixed while it runs.
+/// Defines the settings of the server's identity, which is fixed while the server runs.
 fn define_identity() {
     let about = postmaster(
         LAYOUT_NAME,
@@ -291,7 +289,7 @@ fn define_identity() {
 }
 
 fn define_leases() {
-    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is taken.", c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.");
+    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is leased.", c"reuse leases the previous one again, disposable a new one at each start, queue the one that was free longest.");
     guc::define_enum(about, &WORKER_ID_POLICY);
     let about = sighup(
         c"snowflake_ids.lease_duration",
@@ -302,13 +300,13 @@ fn define_leases() {
     let about = sighup(
         c"snowflake_ids.max_clock_skew",
         c"Sets how far the clock may differ from the registry's when a worker id is leased.",
-        c"Beyond that none is taken.",
+        c"If the difference is larger, no worker id is leased.",
     );
     guc::define_int(about, &MAX_CLOCK_SKEW, 0..=i32::MAX, GucFlags::UNIT_MS);
     let about = sighup(
         c"snowflake_ids.registry_timeout",
-        c"Sets the longest time that the answer of a registry on another server is waited for.",
-        c"Where there are several registries, another one is asked after a fifth of it.",
+        c"Sets the longest wait for the answer of a registry on another server.",
+        c"If there are several registries, the next one is asked after a fifth of this time.",
     );
     guc::define_int(about, &REGISTRY_TIMEOUT, 100..=3_600_000, GucFlags::UNIT_MS);
 }
@@ -317,7 +315,7 @@ fn define_behaviour() {
     let about = suset(
         c"snowflake_ids.max_drift",
         c"Sets how far ids may run ahead of the clock.",
-        c"Bounds the steps back of the clock that are passed over and the time that bursts borrow.",
+        c"Limits the backward steps of the clock that are tolerated, and the time that bursts of ids borrow.",
     );
     guc::define_int(about, &MAX_DRIFT, 0..=i32::MAX, GucFlags::UNIT_MS);
     let about = suset(c"snowflake_ids.clock_rollback", c"Sets what happens when the clock stepped back by more than max_drift.", c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.");
@@ -349,7 +347,7 @@ fn define_behaviour() {
     let about = sighup(
         c"snowflake_ids.max_clock_jump",
         c"Sets the largest sudden step forward of the clock that ids follow.",
-        c"Beyond it they go on with the time that has really passed.",
+        c"After a larger step, ids go on with the time that has really passed.",
     );
     guc::define_int(about, &MAX_CLOCK_JUMP, 1_000..=i32::MAX, GucFlags::UNIT_MS);
     let about = sighup(
@@ -372,13 +370,13 @@ fn define_tags() {
     let about = postmaster(
         c"snowflake_ids.series_memory",
         c"Sets how much shared memory the keys of monotonic series take, in all databases together.",
-        c"The keys that were not used for longest leave it. 0 takes none, and such series give no numbers.",
+        c"The keys that were not used for longest are evicted. With 0, monotonic series give no numbers.",
     );
     guc::define_int(about, &SERIES_MEMORY, 0..=i32::MAX, GucFlags::UNIT_KB);
     let about = sighup(
         c"snowflake_ids.segment_prefetch",
         c"Sets the share of a segment, in percent, after which the next one is fetched.",
-        c"0 fetches the next one with the first id of each.",
+        c"0 fetches the next segment with the first id of each segment.",
     );
     guc::define_int(about, &SEGMENT_PREFETCH, 0..=100, GucFlags::default());
     let about = sighup(
@@ -408,7 +406,7 @@ fn define_tags() {
     let about = sighup(
         c"snowflake_ids.sample_interval",
         c"Sets how often the counters of this server are read for the curves of the last hour.",
-        c"360 readings are kept, which are an hour at 10 s. 0 takes none.",
+        c"360 readings are kept: one hour at 10 s. 0 takes no readings.",
     );
     guc::define_int(about, &SAMPLE_INTERVAL, 0..=3_600, GucFlags::UNIT_S);
 }
@@ -437,7 +435,7 @@ impl Rule for LayoutCheck {
     }
 }
 
-/// Returns what an error of the core says of a value.
+/// Converts an error of the core to the reason for refusing a value.
 fn problem(error: &impl Explain) -> BadValue {
     let mut detail = sentence(&format!("{error}."));
     if let Some(more) = error.detail() {
@@ -449,7 +447,7 @@ fn problem(error: &impl Explain) -> BadValue {
 struct ShardCheck;
 
 impl ShardCheck {
-    /// None of a text that is empty.
+    /// Parses a shard; None for an empty text.
     fn read(text: &str) -> Result<Option<Shard>, ShardError> {
         if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) }
     }

@@ -1,6 +1,4 @@
-//! Shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases and registries,
-//! the keys of monotonic series, the slots of the workers, what the server did lately, how far long calls have come, and how
-//! often bindings of sequences changed.
+//! Shared memory. Each module holds one block or a part of one.
 
 pub mod bindings;
 pub mod generator;
@@ -15,7 +13,7 @@ pub mod worker_slot;
 
 use crate::pg::shmem::SharedBlock;
 
-/// All blocks, in the order in which they are laid out.
+/// All blocks, in the order of their layout.
 pub static BLOCKS: [&dyn SharedBlock; 8] = [
     &generator::SHARED,
     &segments::SEGMENTS,

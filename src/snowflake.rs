@@ -1,7 +1,7 @@
-//! One session's ids: those that it took and has not handed out, and the last one that it did.
+//! The session's snowflake ids: the ids that it took and has not handed out, and the last id that it handed out.
 //!
-//! A process of the server serves one session at a time and has one thread, so a plain static holds them. Functions that take
-//! an optional generator serve the server's own layout where there is none.
+//! A server process serves one session at a time and has one thread, so a static holds the ids. Functions with an optional
+//! generator use the server's own layout if it is None.
 
 use crate::issuer::issuer;
 use crate::named::{self, CachedGenerator};
@@ -25,23 +25,23 @@ use snowflake_ids_core::{
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
-/// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
-/// not push all sessions' ids seconds ahead of the clock at once.
+/// The most ids that `snowflake_nextvals` takes at once. A cancelled call wastes no more than that, and the ids of all
+/// sessions do not run seconds ahead of the clock.
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
 static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 
-/// The next id of this session where nothing stands in its way; None where [`next`] has more to do. Calls
-/// nothing of the server's, so no error comes out of it.
+/// Returns the session's next id on the fast path; None if [`next`] is needed. Calls no server function, so it raises no
+/// error.
 #[inline]
 pub fn next_at_once() -> Option<i64> {
     let shared = announced()?;
     Some(SESSION.hand_out(&shared.layout, at_once(shared)?))
 }
 
-/// The next id of a named generator where nothing stands in its way; None where [`next`] has more to do. Calls nothing of
-/// the server's, so no error comes out of it.
+/// Returns a named generator's next id on the fast path; None if [`next`] is needed. Calls no server function, so it raises
+/// no error.
 #[inline]
 pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
     let shared = announced().filter(|_| cached.is_current())?;
@@ -50,7 +50,7 @@ pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
         None => at_once_of(shared, cached, None),
     };
     let id = cached.session.hand_out(&cached.named().layout, issued?);
-    // An id by terms that were changed meanwhile is thrown away.
+    // An id under a definition that was changed meanwhile is discarded.
     if !cached.is_still_current(shared) {
         return None;
     }
@@ -58,36 +58,34 @@ pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
     Some(id)
 }
 
-/// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
-/// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
+/// Returns the session's next UUID on the fast path; None if [`uuid`] is needed. Raises no server error. UUIDs and ids share
+/// the block and the generator; UUIDs do not change the session's last id.
 #[inline]
 pub fn uuid_at_once() -> Option<Uuid> {
     let shared = announced()?;
     made(&shared.layout, at_once(shared)?).ok()
 }
 
-/// The next UUID of a named generator where nothing stands in its way; None where [`uuid`] has more to do. No error of the
-/// server's comes out of it. The shard of its ids says nothing of UUIDs: they take positions as they come.
+/// Returns a named generator's next UUID on the fast path; None if [`uuid`] is needed. Raises no server error. A generator's
+/// shard restricts its ids only, not its UUIDs.
 #[inline]
 pub fn uuid_of_at_once(cached: &CachedGenerator) -> Option<Uuid> {
     let shared = announced().filter(|_| cached.is_current())?;
     made(&cached.named().layout, at_once_of(shared, cached, None)?).ok()
 }
 
-/// The next id.
 pub fn next(function: &'static str, of: Option<&'static CachedGenerator>) -> Result<i64, SessionError> {
     let (issued, layout) = issue(function, of, |cached| only_of(cached.named()))?;
     Ok(hand_out(of, &layout, issued))
 }
 
-/// The next UUID.
 pub fn uuid(function: &'static str, of: Option<&'static CachedGenerator>) -> Result<Uuid, SessionError> {
     let (issued, layout) = issue(function, of, |_| Ok(None))?;
     Ok(made(&layout, issued)?)
 }
 
-/// The next position, however long that takes, of the shard that `only` gives of a named generator; with the layout in which
-/// it was taken.
+/// Returns the next position and the layout under which it was taken; waits as long as necessary. `only` returns the shard
+/// of a named generator.
 fn issue(
     function: &'static str,
     of: Option<&'static CachedGenerator>,
@@ -95,7 +93,7 @@ fn issue(
 ) -> Result<(Issued, Layout), SessionError> {
     let shared = ready(function)?;
     loop {
-        // A call that waits may find the generator changed.
+        // The generator may have changed while the call waited.
         let layout = layout_of(shared, of);
         let only = of.map(&only).transpose()?.flatten();
         let found = match of {
@@ -128,12 +126,12 @@ fn rules_of(of: Option<&CachedGenerator>) -> Rules {
     of.map_or(rules, |cached| cached.named().rules(rules))
 }
 
-/// The source of a layout's ids: a slot, or the server's own generator; None where that has to be found first.
+/// Returns the source of a layout's ids: a slot, or the server's own generator; None if it is not known yet.
 fn slot_ref_of(of: Option<&CachedGenerator>) -> Option<SlotRef> {
     of.map_or(Some(SlotRef::Own), CachedGenerator::slot_ref)
 }
 
-/// Returns whether a generator is what it was as a call began; else takes over what it is by now.
+/// Returns whether the generator has not changed since the call began; if it has changed, reads it again.
 fn is_current(of: Option<&CachedGenerator>) -> Result<bool, NamedError> {
     let Some(cached) = of.filter(|cached| !cached.is_current()) else { return Ok(true) };
     check_for_interrupts!();
@@ -141,14 +139,14 @@ fn is_current(of: Option<&CachedGenerator>) -> Result<bool, NamedError> {
     Ok(false)
 }
 
-/// Hands an id out, which is the last one of the session from now on.
+/// Hands an id out, and stores it as the session's last id.
 fn hand_out(of: Option<&'static CachedGenerator>, layout: &Layout, issued: Issued) -> i64 {
     let id = session_of(of).hand_out(layout, issued);
     SESSION.record_last(id);
     id
 }
 
-/// The next position of this session, where nothing stands in its way.
+/// Returns the session's next position on the fast path.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "the body of two functions")]
 fn at_once(shared: &Shared) -> Option<Issued> {
@@ -158,7 +156,7 @@ fn at_once(shared: &Shared) -> Option<Issued> {
     }
 }
 
-/// The next position when the block gave none: it is due for a look at the clock, or has to be filled.
+/// Returns the next position after the session's block gave none. The block is empty, or the clock must be checked.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
 fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
@@ -168,8 +166,8 @@ fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
     SESSION.refill(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
 }
 
-/// The next position of a named generator, out of the session's block or taken where the layout has its ids from; of a shard's
-/// ids where there is one.
+/// Returns a named generator's next position on the fast path, from the session's block or from the layout's source. With
+/// `only`, returns a position whose id belongs to that shard.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "most calls have no shard, which is known where they are made")]
 fn at_once_of(shared: &Shared, cached: &CachedGenerator, only: Option<&Shard>) -> Option<Issued> {
@@ -188,14 +186,14 @@ fn at_once_of(shared: &Shared, cached: &CachedGenerator, only: Option<&Shard>) -
     session.refill(&source, &SystemClock, &rules, take, count).ok()
 }
 
-/// The shard whose ids a generator gives, where it does not give every id.
+/// Returns the shard that restricts a generator's ids, if there is one.
 #[inline]
 fn only_of(named: &Named) -> Result<Option<Shard>, ShardError> {
     if let Some(own) = named.shard {
         return Ok(Some(own).filter(|own| !own.is_whole()));
     }
     let Some(set) = settings::shard().filter(|set| !set.is_whole()) else { return Ok(None) };
-    // It was set for all generators, whatever room their layouts have.
+    // The setting applies to all generators, so this layout may have too few sequence bits for it.
     set.check_layout(&named.layout)?;
     Ok(Some(set))
 }
@@ -205,7 +203,7 @@ fn cache_of(named: &Named) -> NonZeroU32 {
     named.cache.unwrap_or_else(settings::cache)
 }
 
-/// Takes positions; of a shard, the first is its.
+/// Takes positions. If a shard is given, the first position belongs to it.
 fn take_as(
     only: Option<&Shard>,
     source: &LayoutGenerator<'_>,
@@ -219,7 +217,7 @@ fn take_as(
     }
 }
 
-/// Takes positions, however long that takes, where the server has its worker id from where it must. Counts the call if it fails.
+/// Takes positions; waits as long as necessary, also for a worker id. Counts the call as failed if it fails.
 #[cold]
 fn wait_and_take(
     shared: &'static Shared,
@@ -246,11 +244,11 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
     layout.uuid(issued, filler.draw())
 }
 
-/// Number of times that a call throws positions away whose ids are not in a row: the rest of a tick is too short for
-/// them, or was another session's.
+/// The most times that one call discards positions whose ids are not consecutive. The rest of a tick may be too short, or
+/// other sessions may have taken ids between.
 const MAX_TRIES: u32 = 100;
 
-/// The next number of a sequence that is bound to snowflake ids.
+/// Returns the next number of a sequence that is bound to snowflake ids.
 pub fn next_of_sequence(
     function: &'static str,
     of: Option<&'static CachedGenerator>,
@@ -274,17 +272,16 @@ pub fn next_of_sequence(
     Err(BoundSequenceError::Interrupted(increment).into())
 }
 
-/// The last id handed out to this session, by whichever function.
+/// Returns the last id that any function handed out to this session.
 pub fn last() -> Option<i64> {
     SESSION.last()
 }
 
-/// Forgets it.
 pub fn forget_last() {
     SESSION.forget_last();
 }
 
-/// The server's generator, if nothing stands in the way of an id; the transaction is announced to readers.
+/// Returns the server's generator if this session may use it now.
 #[inline]
 fn announced() -> Option<&'static Shared> {
     generator::shared()
@@ -306,7 +303,7 @@ pub fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     }
 }
 
-/// Several ids in growing order, taken a range at a time while they are asked for.
+/// Returns an iterator over several ids in ascending order. It takes one range after another, as needed.
 pub fn several(
     function: &'static str,
     of: Option<&'static CachedGenerator>,
@@ -318,21 +315,20 @@ pub fn several(
     Ok(Several { shared, of, only, current, layout: shared.layout, wanted: count })
 }
 
-/// Ids of one call of `snowflake_nextvals`.
 pub struct Several {
     shared: &'static Shared,
-    /// The named generator whose they are, if they are one's.
+    /// The named generator; None for the server's own.
     of: Option<&'static CachedGenerator>,
-    /// The shard whose they are, if they are one's.
+    /// The shard that restricts the ids, if there is one.
     only: Option<Shard>,
     current: TakenPositions,
-    /// The layout in which that was taken, which may not be the generator's any more.
+    /// The layout under which `current` was taken. The generator's layout may have changed since.
     layout: Layout,
     wanted: u32,
 }
 
 impl Several {
-    /// The next id, None after the last one wanted.
+    /// Returns the next id; None after the last one.
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         loop {
             if self.current.positions.count() == 0 {
@@ -352,14 +348,14 @@ impl Several {
         }
     }
 
-    /// The most ids to take at once.
     fn most(&self) -> u32 {
         let moduli = self.only.map_or(1, |only| u32::try_from(only.modulus()).unwrap_or(MAX_RANGE));
         (MAX_RANGE / moduli).max(1)
     }
 
-    /// The next of the positions that were taken; of a shard none where no more of them fits. The number that fits is
-    /// seen only here.
+    /// Takes the next position of the current range. With a shard, takes the next position that belongs to it, or None if
+    /// the range has none left. Counts `wanted` down for a shard: only this search tells how many positions belong to the
+    /// shard.
     fn take_first(&mut self) -> Option<Position> {
         let Some(only) = &self.only else {
             return Some(self.current.positions.take_first());
@@ -373,7 +369,7 @@ impl Several {
         Some(position)
     }
 
-    /// Returns what the session holds already.
+    /// Takes positions that the session already holds.
     fn held(&self, want: u64) -> Option<(TakenPositions, Layout)> {
         let layout = layout_of(self.shared, self.of);
         let source = self.shared.assigned_at(slot_ref_of(self.of)?, &layout);
@@ -387,7 +383,7 @@ pub fn skip_one(shared: &'static Shared) -> Result<(), SessionError> {
     take_several(shared, None, None, NonZeroU32::MIN).map(|_| ())
 }
 
-/// Takes up to so many positions past the block. Gives their layout, too.
+/// Takes up to `want` positions past the session's block, and returns them with their layout.
 fn take_several(
     shared: &'static Shared,
     of: Option<&'static CachedGenerator>,
@@ -406,9 +402,9 @@ fn take_several(
             }
             None => wait_and_take(shared, of, only, want)?.taken,
         };
-        // Whatever the session still holds was refused, and is older than this.
+        // The positions that the session still holds are older than these, so they are discarded.
         session_of(of).drop_held();
-        // Positions by terms that were changed meanwhile are thrown away.
+        // Positions under a definition that was changed meanwhile are discarded.
         if is_current(of)? {
             return Ok((taken, layout));
         }

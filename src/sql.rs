@@ -1,5 +1,5 @@
-//! The SQL surface. Functions are thin: they read arguments, call the session or the core, and turn the
-//! core's errors into reports.
+//! The extension's SQL functions. Each function reads its arguments, calls the session or the core, and turns errors into
+//! reports.
 #![allow(clippy::needless_pass_by_value, reason = "pgrx passes arguments by value")]
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 #![allow(
@@ -33,13 +33,13 @@ mod worker;
 
 pgrx::extension_sql!(
     "
-/* Nothing that others could have put into a schema of theirs is found from here on. The control file names the schema
-   pg_catalog, so that the server does the same for every script. */
+/* Objects in users' schemas are not found from here on. The control file names the schema pg_catalog, so that the server
+   sets the same search_path for every other script. */
 SET LOCAL search_path = pg_catalog, pg_temp;
 ",
     name = "search_path",
     bootstrap
 );
 
-// Rights and comments, once all is there.
+// Privileges and comments come last, after all objects exist.
 pgrx::extension_sql_file!("sql/last.sql", name = "last", finalize);

@@ -1,5 +1,4 @@
-//! All that is durable: rows of the tables, through SQL, and two files of the data directory; and the views that tell of
-//! both.
+//! Durable state: the rows of the extension's tables, and two files in the data directory.
 
 pub mod citus;
 pub mod durable;

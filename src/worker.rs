@@ -1,8 +1,10 @@
-//! The workers. The server has one launcher. Each database that needs one at the moment has a refill worker, which reserves
-//! segments. A lease worker runs while there is something to do about the lease of the worker id.
+//! The background workers.
 //!
-//! Nothing is passed from process to process. Requests stand in shared memory; being called only means to look
-//! there. So a worker may die at any moment, and a call may get lost, without a request being so.
+//! The server has one launcher. Each database with requests has a refill worker, which reserves segments. A lease worker
+//! runs while the lease of the worker id needs attention.
+//!
+//! Requests are in shared memory, and a wake-up only tells a worker to read them. So no request is lost if a worker dies or
+//! a wake-up is lost.
 
 pub mod launcher;
 pub mod lease_worker;
@@ -18,17 +20,18 @@ use crate::shared::registries;
 use crate::shared::segments::segments;
 use std::time::Duration;
 
-/// Time that a worker may go on with what it is doing in a database that is about to be dropped: the server waits for 5 s.
+/// The time that a worker may continue in a database that is about to be dropped. DROP DATABASE waits for 5 s.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Forgets all of a database of this oid, which is about to be created: memory of it belongs to one that was dropped. No session is
-/// connected to either. If the creation fails, ids reserved for the former are a gap.
+/// Forgets a database's oid, because a new database is about to be created with it; the old one was dropped. No session is
+/// connected to either. If the creation fails, reserved ids of the old database are a gap.
 pub fn forget_database(database: u32) {
     slot::leave_all(database, None);
     registries::forget(database);
 }
 
-/// Has the workers leave a database that is about to be dropped, which waits for them. If it stays after all, others come.
+/// Has the workers leave a database that is about to be dropped. If the database stays after all, the launcher starts new
+/// workers.
 pub fn leave_database(database: u32) {
     let refill = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let lease = leases().map(|leases| &leases.worker_slot);

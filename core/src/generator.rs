@@ -1,14 +1,14 @@
-//! The generator of snowflake ids: a session takes from a clock in one cache line.
+//! The generator of snowflake ids: sessions take positions from a hybrid logical clock in shared memory.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
-//! | [`rules`] | what the generator may do |
-//! | [`drift`] | ids too far ahead of the clock, and every other refusal |
+//! | [`rules`] | limits that an administrator sets |
+//! | [`drift`] | errors of a generator |
 //! | [`session`] | a session's calls for ids |
-//! | [`block`] | what a session holds of the ids it took |
+//! | [`block`] | positions that a session has taken and not handed out |
 //! | [`safe_position`] | a position below which readers miss no row |
-//! | [`named`] | what a named generator's row says |
+//! | [`named`] | named generators: the properties in a row |
 
 pub mod block;
 pub mod drift;

@@ -1,4 +1,4 @@
-//! Sequences of dense ids: tags, their buffers in memory, and what is reserved for them.
+//! Sequences of dense ids: the tags, their buffers in memory, and the reservation of their ids.
 
 pub mod bound_sequence;
 pub mod clock_sweep;

@@ -1,7 +1,7 @@
-//! Series: one sequence of numbers for each key. What the row of one says of its numbers.
+//! Series: a sequence of numbers for each key. This module decides the numbers that a series may give.
 //!
-//! Numbers of a gapless series are counted in the caller's transaction, in a row for each key: how is the statement's that
-//! changes it. Those of a monotonic one come from memory. What may be counted at all, and what a caller is told, is decided here.
+//! The numbers of a gapless series are counted in the caller's transaction, in a table row for each key. An SQL statement
+//! of the shell changes the row. The numbers of a monotonic series come from shared memory.
 
 mod error;
 pub(crate) mod key;
@@ -23,19 +23,19 @@ use crate::error::excerpt;
 use crate::series::serial::{NumberFormat, Reset};
 use std::borrow::Cow;
 
-/// Among which servers a key's numbers follow on each other.
+/// The servers whose numbers of one key form one sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All that share a registry, or a Citus cluster.
+    /// All servers that share a registry or a Citus cluster.
     Global,
-    /// None: a key is one server's.
+    /// One server: each key is used on a single server.
     Node,
-    /// All nodes of a Citus cluster: the counter of a key is on the shard where the key's rows are.
+    /// All nodes of a Citus cluster. A key's counter is on the shard that has the key's rows.
     Shard,
 }
 
 impl Scope {
-    /// Returns the scope that a row of a kind names; `global` where it names none.
+    /// Returns the scope in a series' row; `global` if the row has none.
     pub fn new(kind: &str, scope: Option<&str>) -> Result<Self, SeriesError> {
         match scope {
             None | Some("global") => Ok(Self::Global),
@@ -48,31 +48,31 @@ impl Scope {
     }
 }
 
-/// The numbers of a series.
+/// The properties of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The number by which its counters are found: another one after it was dropped and created again.
+    /// The id of the series' counters. A series that is dropped and created again has another id.
     pub id: i64,
-    /// The promise that it makes.
+    /// The kind of series.
     pub kind: SeriesKind,
-    /// The type of its keys.
+    /// The type of the keys.
     pub key_type: KeyType,
     /// The first number of a key: 0 or more.
     pub start: i64,
     /// The highest number of a key: `start` or more.
     pub max_value: i64,
-    /// After which period keys start over.
+    /// The period after which keys start over; None for never.
     pub reset: Option<Reset>,
     /// The time zone in which periods begin.
     pub time_zone: String,
     /// The format of numbers as text.
     pub format: NumberFormat,
-    /// Among which servers a key's numbers follow on each other.
+    /// The servers whose numbers of one key form one sequence.
     pub scope: Scope,
 }
 
 impl Series {
-    /// Returns the series of a row. An error names the column at fault.
+    /// Returns the series of a row. An error names the invalid column.
     pub fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
         let kind = SeriesKind::new(row)?;
         if row.key_type.is_empty() {
@@ -98,7 +98,8 @@ impl Series {
         Ok(Self { id, kind, key_type, start, max_value, reset, time_zone, format, scope })
     }
 
-    /// A key as one of its type: a text is read as that, as clients send parameters as text. `name` is the series'.
+    /// Converts a key to the series' key type. A text is parsed, because clients send parameters as text. `name` is the
+    /// series' name.
     pub fn key_of<'a>(&self, key: &'a Key, name: &str) -> Result<Cow<'a, Key>, SeriesError> {
         let (series, wanted) = (name.to_owned(), self.key_type);
         match key {
@@ -114,12 +115,12 @@ impl Series {
         }
     }
 
-    /// Returns whether other servers that number would count for themselves, and give the same numbers.
+    /// Returns true if each server would count separately and give the same numbers.
     pub fn is_one_servers(&self) -> bool {
         self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
 
-    /// Fails unless a key can be set to a value: the next number is above it.
+    /// Checks that a key can be set to a value. The key's next number is above that value.
     pub fn check_value(&self, value: i64) -> Result<(), SeriesError> {
         let lowest = self.start - 1;
         if (lowest..=self.max_value).contains(&value) {
@@ -128,15 +129,15 @@ impl Series {
         Err(SeriesError::Value { value, lowest, max_value: self.max_value })
     }
 
-    /// A number as text; `day` is the first day of its period, in days since 1970-01-01.
+    /// Returns a number as text. `day` is the first day of the number's period, in days since 1970-01-01.
     pub fn write(&self, day: i32, number: i64) -> String {
         self.format.render(day, number)
     }
 }
 
-/// Fails unless bytes of so many characters can be a name.
+/// Checks that the bytes can be a name of `chars` characters.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
-    // In each encoding that a database can have, such a byte is that character.
+    // A byte in this range is an ASCII character in every server encoding.
     if bytes.is_empty() {
         Err(SeriesError::NoName)
     } else if bytes.len() > MAX_NAME_BYTES || chars > MAX_NAME_CHARS {

@@ -1,13 +1,13 @@
-//! A server's state on disk, and the node that it issues as.
+//! A server's state on disk, and the node as which the server issues.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`state`] | what a server keeps of itself: high-water marks, which node it issues as |
-//! | [`issuer`] | which node issues on this server, and up to where |
-//! | [`clock_reference`] | whether the wall clock can be followed |
-//! | [`form`] | which release wrote a file, and in which form |
-//! | [`saved_ranges`] | ids that are left when the server stops, as text |
-//! | [`saved_range_file`] | what a server does with the file that says so |
+//! | [`state`] | the stored state: identity, node, high-water marks |
+//! | [`issuer`] | the decision as which node the server issues, and up to which position |
+//! | [`clock_reference`] | the check of the wall clock |
+//! | [`form`] | the head of a file: its form and release |
+//! | [`saved_ranges`] | the text of the saved-range file |
+//! | [`saved_range_file`] | the saved-range file at a stop and after a start |
 
 pub mod clock_reference;
 pub mod form;

@@ -1,8 +1,11 @@
-//! COPY FROM inserts rows in batches, unless a default is volatile: such a one could look at the table. Ours never do.
-//! They stay VOLATILE all the same: a STABLE default gives all rows of an ALTER TABLE ... ADD COLUMN one id.
+//! Support function that lets COPY FROM insert rows in batches.
 //!
-//! So while COPY FROM plans its defaults and its WHERE, a support function puts a STABLE twin in their place, with the
-//! same entry.
+//! COPY FROM inserts row by row if a default is volatile, because a volatile default might read the table. The defaults of
+//! this extension never read the table. But these defaults must stay VOLATILE, because ALTER TABLE ADD COLUMN evaluates a
+//! STABLE default only once for all rows.
+//!
+//! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. The function replaces each
+//! call by a call of the COPY variant, a STABLE function with the same entry point.
 
 use crate::pg::{catalog, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
@@ -10,15 +13,15 @@ use std::ffi::CStr;
 
 info!(pg_finfo_nextval_support_wrapper);
 
-/// Returns what the planner asks about a call of ours.
+/// Answers a planner request about a call of an id function.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     const NO_ANSWER: pg_sys::Datum = pg_sys::Datum::null();
     if !utility::copies_in() {
         return NO_ANSWER;
     }
-    // SAFETY: called by the planner, with a request: users have no value of type `internal`. Its tag tells which it is. A
-    // query within the COPY, as of a trigger's, has a root.
+    // SAFETY: the planner calls this function with a request, because users have no value of type `internal`. The tag of
+    // the request names its struct. Only a query inside the COPY, such as one of a trigger, has a root.
     unsafe {
         let request: *const pg_sys::SupportRequestSimplify =
             (*call).args.as_ptr().read().value.cast_mut_ptr();
@@ -27,14 +30,13 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
 }
 
-/// A call of the twin instead of this one; null where it has none that the role may call, or must not be called itself.
+/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role may not call both functions.
 ///
-/// # Safety
-/// Called by the planner, with a call of a function that has the support function above.
+/// # Safety The planner makes this request about a function that has the support function above.
 #[pg_guard]
 unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datum {
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
-    // SAFETY: as above, within a transaction. The new call has a list of its own, with the arguments of the other.
+    // SAFETY: the caller is within a transaction. The new call has its own list, which holds the old call's arguments.
     unsafe {
         let key_alone: &[pg_sys::Oid] = &[pg_sys::INTERNALOID];
         let types = if (*call).args.is_null() { key_alone } else { &[pg_sys::TEXTOID, pg_sys::INTERNALOID] };
@@ -45,7 +47,7 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
             _ if !(*call).args.is_null() && is_of_tag() => c"segment_nextval_in_copy",
             _ => c"snowflake_nextval_in_copy",
         };
-        // The twin is for everyone: it is the caller's right to call the original that counts.
+        // Everyone may call the COPY variant, so the caller's privilege on the original function has to be checked.
         let Some(copy_variant) = catalog::function_beside((*call).funcid, name, types) else { return NONE };
         if !role::may_execute((*call).funcid) || !role::may_execute(copy_variant) {
             return NONE;
@@ -68,7 +70,7 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
     }
 }
 
-/// Returns whether a function of this name gives ids of a generator, and not of a tag.
+/// Returns whether a function of this name creates ids of a generator. Other functions create ids of a tag.
 fn is_snowflakes(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"snowflake_")
 }
@@ -79,7 +81,7 @@ CREATE FUNCTION nextval_support(internal) RETURNS internal
 STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
 COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
 
-/* No SQL can call these: it has no value of type internal. */
+/* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';

@@ -1,4 +1,4 @@
-//! `segment_nextval`.
+//! The function `segment_nextval`.
 
 use crate::pg::report::raise;
 use crate::pg::tag::tag_of;
@@ -15,20 +15,18 @@ entry!(
     segment_nextval_wrapper,
     pg_finfo_segment_nextval_wrapper,
     guarded,
-    // SAFETY: called by the server, with what it passes.
+    // SAFETY: the server calls this function with its arguments.
     |call| unsafe { at_once(call) },
-    // SAFETY: as above.
+    // SAFETY: the server calls this function with its arguments.
     |call| unsafe { next(call) }
 );
 
-/// The next id, where the session knows the tag and its buffers have some.
+/// Returns the next id if the session has the tag in its cache and the buffers hold an id.
 ///
-/// # Safety
-/// Called with what the server passes to a function with one text argument.
+/// # Safety The server calls this for a function with one text argument.
 #[inline]
 unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
-    // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
-    // never freed.
+    // SAFETY: `fn_extra` belongs to the called function: null, or the reference stored below, which is never freed.
     unsafe {
         let argument = (*call).args.as_ptr().read();
         if argument.isnull || (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {
@@ -36,10 +34,10 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         }
         let tag = bytes_of(argument.value);
         let seen = &raw mut (*(*call).flinfo).fn_extra;
-        // The tag of the last row is mostly this row's, too.
+        // Consecutive rows mostly name the same tag.
         let cached = match (*seen).cast::<CachedTag>().as_ref() {
             Some(cached) if *cached.tag == *tag => cached,
-            // Longer ones are no tags, and take long to look for.
+            // A longer text cannot be a tag, and its lookup would take long.
             _ if tag.len() > MAX_TAG_BYTES => return None,
             _ => {
                 let cached = cache::find(tag)?;
@@ -51,12 +49,11 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
     }
 }
 
-/// The same, whatever it takes.
+/// Returns the next id. May wait, and may run SQL.
 ///
-/// # Safety
-/// As above.
+/// # Safety The server calls this for a function with one text argument.
 unsafe fn next(call: pg_sys::FunctionCallInfo) -> i64 {
-    // SAFETY: as above.
+    // SAFETY: the function has one argument.
     let argument = unsafe { (*call).args.as_ptr().read() };
     if argument.isnull {
         raise(SegmentError::NoTag);
@@ -69,12 +66,12 @@ unsafe fn next(call: pg_sys::FunctionCallInfo) -> i64 {
 
 extension_sql!(
     "
-/* The next id of a tag: dense, and growing from call to call of a session. */
+/* Returns the next id of a tag. Ids of a tag are dense, and increase within a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 
-/* The same for tools that take a default with \"nextval\" in it for a sequence's, and the tag for the sequence. */
+/* Does the same. Some tools take a default that contains \"nextval\" for one of a sequence named like the tag. */
 CREATE FUNCTION segment_id(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';

@@ -1,4 +1,4 @@
-//! The functions that calls of `nextval` and its like are redirected to.
+//! The functions that replace the server's `nextval`, `currval`, `lastval` and `setval`.
 
 use crate::pg::redirect::{Called, is_of_identity, may_call};
 use crate::pg::report::{raise, report};
@@ -15,10 +15,10 @@ info!(pg_finfo_sequence_noted_wrapper);
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_nextval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: called by the server, as src/sql/sequence.sql declares it.
+    // SAFETY: the server passes the arguments that src/sql/sequence.sql declares.
     let (sequence, is_identity) = unsafe { (argument(call, 0), is_of_identity(call)) };
     if !is_identity {
-        // SAFETY: the same.
+        // SAFETY: the server calls this function.
         unsafe { check(call, Called::Nextval) };
     }
     given(sequence::nextval(sequence, is_identity))
@@ -27,16 +27,16 @@ extern "C-unwind" fn sequence_nextval_wrapper(call: pg_sys::FunctionCallInfo) ->
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_currval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the same.
+    // SAFETY: the server calls this function.
     unsafe { check(call, Called::Currval) };
-    // SAFETY: the same.
+    // SAFETY: the server passes the declared arguments.
     given(sequence::currval(unsafe { argument(call, 0) }))
 }
 
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_lastval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the same.
+    // SAFETY: the server calls this function.
     unsafe { check(call, Called::Lastval) };
     given(sequence::lastval())
 }
@@ -44,9 +44,9 @@ extern "C-unwind" fn sequence_lastval_wrapper(call: pg_sys::FunctionCallInfo) ->
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_setval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the same.
+    // SAFETY: the server passes the declared arguments.
     let (sequence, value) = unsafe { (argument(call, 0), argument(call, 1)) };
-    // SAFETY: the same.
+    // SAFETY: the server calls this function.
     unsafe { check(call, Called::Setval) };
     given(sequence::setval(sequence, value, true))
 }
@@ -54,9 +54,9 @@ extern "C-unwind" fn sequence_setval_wrapper(call: pg_sys::FunctionCallInfo) -> 
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the same.
+    // SAFETY: the server passes the declared arguments.
     let (sequence, value, is_called) = unsafe { (argument(call, 0), argument(call, 1), argument(call, 2)) };
-    // SAFETY: the same.
+    // SAFETY: the server calls this function.
     unsafe { check(call, Called::Setval3) };
     given(sequence::setval(sequence, value, is_called))
 }
@@ -64,17 +64,16 @@ extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) ->
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the same.
+    // SAFETY: the server passes the declared arguments.
     let (sequence, id) = unsafe { (argument(call, 0), argument(call, 1)) };
     sequence::recorded_of_column(sequence, id).into()
 }
 
 /// Fails unless the current role may call the server's function.
 ///
-/// # Safety
-/// The call is one by the server.
+/// # Safety The server made this call.
 unsafe fn check(call: pg_sys::FunctionCallInfo, called: Called) {
-    // SAFETY: as above.
+    // SAFETY: the caller passes the server's call.
     if !unsafe { may_call(call, called) } {
         raise(report(&SequenceError::NotExecutable(called.name())));
     }
@@ -84,12 +83,11 @@ fn given(number: Result<i64, SequenceError>) -> pg_sys::Datum {
     number.unwrap_or_else(|error| raise(report(&error))).into()
 }
 
-/// An argument of a strict function.
+/// Returns an argument of a strict function.
 ///
-/// # Safety
-/// The function has one there, of this type.
+/// # Safety The function has this argument, and it is of this type.
 unsafe fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, index: usize) -> T {
-    // SAFETY: as above; strict, so none is null.
+    // SAFETY: the caller names an existing argument, which is not null because the function is strict.
     unsafe {
         let argument = (*call).args.as_ptr().add(index).read();
         T::from_datum(argument.value, false).unwrap_or_else(|| {

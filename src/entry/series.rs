@@ -1,4 +1,4 @@
-//! The trigger that fills a column with the numbers of a series, once for each row: without what pgrx makes of a trigger's call.
+//! The trigger that fills a column with numbers of a series. To run fast, the trigger bypasses pgrx's trigger interface.
 
 use crate::pg::report::{raise, report};
 use crate::pg::tag;
@@ -10,13 +10,13 @@ use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Called for INSERT before each row, with the names of a series, of the column that it fills and of that of the key. Raises the
-/// key's counter to a number that the row brings.
+/// Fills the column before an INSERT. The trigger's arguments name the series, the column to fill and the column of the
+/// key. If the row already has a number, the trigger raises the key's counter to this number.
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: what stands before this in `trigger.rs` has seen that a trigger calls, with this for a context. Relation and row
-    // are there for as long as the call.
+    // SAFETY: `trigger.rs` has checked that a trigger makes this call, so the context is its data. Relation and row live as
+    // long as the call.
     unsafe {
         let trigger = &*(*call).context.cast::<c_void>().cast::<pg_sys::TriggerData>();
         let Some([series, column, key_column]) = arguments(trigger) else { misused() };
@@ -26,7 +26,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let column = table.column(column).unwrap_or_else(|error| raise(*error));
         let key = table.column(key_column).and_then(|column| table.key(&column));
         if table.value(&column).is_some() {
-            // A number is read as a key is. The row is stored also if its key is wrong.
+            // A number to raise the counter to is read like a bigint key. A wrong key in the row is no error here.
             if let (Ok(Key::Bigint(number)), Ok(key)) = (table.key(&column), key) {
                 let raised = series::raise_to(series.to_bytes(), &key, number, owner);
                 raised.unwrap_or_else(|error| raise(error));
@@ -70,16 +70,15 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
     }
 }
 
-/// The three names; None where the trigger is of another kind.
+/// Returns the trigger's three arguments; None if the trigger is not BEFORE INSERT FOR EACH ROW with three arguments.
 ///
-/// # Safety
-/// Called with what the server passes to a trigger; the names live as long as the call.
+/// # Safety The server passes this struct to a trigger; the names live as long as the call.
 unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
     let event = trigger.tg_event;
     let is_insert = event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_INSERT;
     let is_before = event & pg_sys::TRIGGER_EVENT_TIMINGMASK == pg_sys::TRIGGER_EVENT_BEFORE;
     let is_of_row = event & pg_sys::TRIGGER_EVENT_ROW != 0;
-    // SAFETY: as above; as many texts as it says, which end with a zero byte.
+    // SAFETY: the trigger has `tgnargs` arguments, each of which ends with a zero byte.
     unsafe {
         let of = &*trigger.tg_trigger;
         let name = |place: usize| CStr::from_ptr(of.tgargs.add(place).read());
@@ -98,14 +97,14 @@ fn misused() -> ! {
     )
 }
 
-/// The row that is to be stored, and the table that it is for.
+/// The row to be stored, and its table.
 struct CallingTable<'a> {
     relation: pg_sys::Relation,
     row: pg_sys::HeapTuple,
     series: &'a CStr,
 }
 
-/// A column of it.
+/// A column of the table: the column to fill, or the column of the key.
 struct KeyColumn<'a> {
     name: &'a CStr,
     number: i16,
@@ -125,10 +124,10 @@ impl CallingTable<'_> {
         unsafe { (*self.relation).rd_att }
     }
 
-    /// The column of a name. Partitions may have it in another place than their parent.
+    /// Returns the column with this name. Its number may differ between a partition and its parent.
     fn column<'a>(&self, name: &'a CStr) -> Result<KeyColumn<'a>, Box<ErrorReport>> {
         let pointer: *const c_char = name.as_ptr();
-        // SAFETY: as above. A number above 0 is that of a column of the table's.
+        // SAFETY: the relation is open. A number above 0 is that of a user column.
         unsafe {
             let number = pg_sys::SPI_fnumber(self.shape(), pointer);
             if number <= 0 {
@@ -143,10 +142,10 @@ impl CallingTable<'_> {
         }
     }
 
-    /// Returns what the row has there; None where it is null.
+    /// Returns the row's value of a column; None if it is null.
     fn value(&self, column: &KeyColumn<'_>) -> Option<pg_sys::Datum> {
         let mut is_null = false;
-        // SAFETY: the row is one of the table's, which has this column.
+        // SAFETY: the row belongs to the table, which has this column.
         let value =
             unsafe { pg_sys::heap_getattr(self.row, column.number.into(), self.shape(), &mut is_null) };
         (!is_null).then_some(value)
@@ -156,7 +155,7 @@ impl CallingTable<'_> {
         let Some(value) = self.value(column) else {
             return Err(Box::new(report(&SeriesError::NullKey { series: self.shown() })));
         };
-        // SAFETY: the value is of the column's type, or of that which its domain is over. The length of a text is looked at
+        // SAFETY: the value is of the column's type, or of the base type of its domain. The length of a text is checked
         // before it is read.
         unsafe {
             match pg_sys::getBaseType(column.of) {

@@ -1,4 +1,4 @@
-//! `series_nextval`, for keys of each type.
+//! The function `series_nextval`, for each type of key.
 
 use crate::pg::report::{raise, report};
 use crate::pg::role;
@@ -12,40 +12,40 @@ entry!(
     series_nextval_of_bigint_wrapper,
     pg_finfo_series_nextval_of_bigint_wrapper,
     guarded_of_bigint,
-    // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+    // SAFETY: the server passes a text and a key of this type.
     |call| unsafe { at_once(call, |key| Some(bigint(key))) },
-    // SAFETY: as above.
+    // SAFETY: the server passes a text and a key of this type.
     |call| unsafe { next(call, bigint) }
 );
 entry!(
     series_nextval_of_text_wrapper,
     pg_finfo_series_nextval_of_text_wrapper,
     guarded_of_text,
-    // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+    // SAFETY: the server passes a text and a key of this type.
     |call| unsafe { at_once(call, plain_text) },
-    // SAFETY: as above.
+    // SAFETY: the server passes a text and a key of this type.
     |call| unsafe { next(call, text) }
 );
 entry!(
     series_nextval_of_uuid_wrapper,
     pg_finfo_series_nextval_of_uuid_wrapper,
     guarded_of_uuid,
-    // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+    // SAFETY: the server passes a text and a key of this type.
     |call| unsafe { at_once(call, |key| Some(uuid(key))) },
-    // SAFETY: as above.
+    // SAFETY: the server passes a text and a key of this type.
     |call| unsafe { next(call, uuid) }
 );
 
-/// The next number of a key, where the session used the series last and memory has one of the key.
+/// Returns the next number of a key from shared memory. Returns None if shared memory holds no number, or if the session's
+/// previous call used another series.
 ///
-/// # Safety
-/// Called with what the server passes to a function with a text and a key, which `key` reads.
+/// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
 #[inline]
 unsafe fn at_once(
     call: pg_sys::FunctionCallInfo,
     key: impl FnOnce(pg_sys::Datum) -> Option<Key>,
 ) -> Option<i64> {
-    // SAFETY: as above.
+    // SAFETY: the function has two arguments, and the first is a text.
     let (name, of) = unsafe {
         let arguments = (*call).args.as_ptr();
         let (name, of) = (arguments.read(), arguments.add(1).read());
@@ -57,12 +57,11 @@ unsafe fn at_once(
     series::next_at_once(name, &key(of)?, role::current(), |_, taken| taken.number)
 }
 
-/// The same, whatever it takes.
+/// Returns the next number of a key. May wait, and may run SQL.
 ///
-/// # Safety
-/// As above.
+/// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
 unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -> Key) -> i64 {
-    // SAFETY: as above. The name's length is looked at before it is read.
+    // SAFETY: the function has two arguments. The length of the name is checked before it is read.
     let (name, of) = unsafe {
         let arguments = (*call).args.as_ptr();
         let (name, of) = (arguments.read(), arguments.add(1).read());
@@ -74,7 +73,7 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         (bytes_of(name.value), of)
     };
     if of.isnull {
-        // A fault of the series is told first.
+        // An error in the lookup of the series takes precedence over the null key.
         let cached = series::look_up(name).unwrap_or_else(|error| raise(error));
         raise(report(&SeriesError::NullKey { series: cached.shown() }));
     }
@@ -85,30 +84,30 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
 }
 
 fn bigint(key: pg_sys::Datum) -> Key {
-    // SAFETY: read from where a bigint is passed, which is not null.
+    // SAFETY: the argument is a bigint and not null.
     Key::Bigint(unsafe { i64::from_datum(key, false) }.unwrap_or_default())
 }
 
 fn uuid(key: pg_sys::Datum) -> Key {
-    // SAFETY: read from where a uuid is passed: the place of its bytes.
+    // SAFETY: the argument is a pointer to the bytes of a uuid.
     let bytes = unsafe { key.cast_mut_ptr::<[u8; 16]>().read_unaligned() };
     Key::Uuid(u128::from_be_bytes(bytes))
 }
 
 fn plain_text(key: pg_sys::Datum) -> Option<Key> {
-    // SAFETY: read from where a text is passed.
+    // SAFETY: the argument is a text.
     unsafe { is_plain(key.cast_mut_ptr()).then(|| Key::text(bytes_of(key)).ok()).flatten() }
 }
 
 fn text(key: pg_sys::Datum) -> Key {
-    // SAFETY: read from where a text is passed; its length is looked at before it is read.
+    // SAFETY: the argument is a text, and its length is checked before it is read.
     let checked = unsafe { check_length("key", length_of(key), MAX_KEY_BYTES).map(|()| bytes_of(key)) };
     checked.and_then(Key::text).unwrap_or_else(|long| raise(report(&long)))
 }
 
 extension_sql!(
     "
-/* The next number of a key of a series. */
+/* Returns the next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
 VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_bigint_wrapper';
 CREATE FUNCTION series_nextval(series text, key text) RETURNS bigint

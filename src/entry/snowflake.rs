@@ -1,4 +1,4 @@
-//! `snowflake_nextval`.
+//! The function `snowflake_nextval`.
 
 use crate::named::{self, CachedGenerator};
 use crate::pg::report::{raise, report};
@@ -19,9 +19,9 @@ entry!(
     snowflake_nextval_of_generator_wrapper,
     pg_finfo_snowflake_nextval_of_generator_wrapper,
     guarded_of_generator,
-    // SAFETY: called by the server, with what it passes.
+    // SAFETY: the server calls this function with its argument.
     |call| snowflake::next_of_at_once(unsafe { cached(call)? }),
-    // SAFETY: as above.
+    // SAFETY: the server calls this function with its argument.
     |call| next(Some(unsafe { looked_up(call) }))
 );
 
@@ -29,14 +29,12 @@ fn next(of: Option<&'static CachedGenerator>) -> i64 {
     snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(&error)))
 }
 
-/// The generator that a call names, where the session knows it.
+/// Returns the generator that the argument names, if the session has it in its cache.
 ///
-/// # Safety
-/// Called with what the server passes to a strict function with a text argument.
+/// # Safety The server calls this for a strict function with a text argument.
 #[inline]
 pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static CachedGenerator> {
-    // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
-    // never freed.
+    // SAFETY: `fn_extra` belongs to the called function: null, or the reference stored below, which is never freed.
     unsafe {
         let function = (*call).flinfo.as_mut()?;
         let seen = function.fn_extra;
@@ -48,10 +46,10 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
             return None;
         }
         let name = bytes_of(argument.value);
-        // The generator of the last row is mostly this row's, too.
+        // Consecutive rows mostly name the same generator.
         match seen.cast::<CachedGenerator>().as_ref() {
             Some(cached) if cached.name() == name => Some(cached),
-            // Longer ones are no names, and take long to look for.
+            // A longer text cannot be a name, and its lookup would take long.
             _ if name.len() > MAX_NAME_BYTES => None,
             _ => {
                 let cached = named::find(name)?;
@@ -66,18 +64,17 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
     }
 }
 
-/// In the address of what a call site remembers: its name is a constant, and need not be looked at again.
+/// A flag in the low bit of the stored address: the argument is a constant, so later calls need not compare the name.
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 
-/// Returns whether the first argument of a call is a constant. A parameter is none: a plan is used again with other values.
+/// Returns whether the first argument of a call is a constant. A parameter does not count: its value may change.
 ///
-/// # Safety
-/// The expression is null, or a node of the server's.
+/// # Safety The expression is a node or null.
 #[cold]
 #[allow(clippy::cast_ptr_alignment, reason = "the server allocates nodes, aligned for all of them")]
 unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
-    // SAFETY: as above; each node says first what it is, and a call's arguments are a list of nodes.
+    // SAFETY: the tag of a node names its struct; the arguments of a call are a list of nodes.
     unsafe {
         let call = expression.cast::<pg_sys::FuncExpr>();
         !call.is_null() && (*call).xpr.type_ == pg_sys::NodeTag::T_FuncExpr && {
@@ -87,27 +84,24 @@ unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// The generator that a call names; an error where there is none.
+/// Returns the generator that the argument names. Fails if the generator does not exist.
 ///
-/// # Safety
-/// Called with what the server passes to a strict function with a text argument.
+/// # Safety The server calls this for a strict function with a text argument.
 pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static CachedGenerator {
-    // SAFETY: as above; the argument is a text.
+    // SAFETY: the argument is a text.
     let name = unsafe { name_of((*call).args.as_ptr().read().value) };
     name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)))
 }
 
-/// The bytes of a text that is to be a name. They live as long as the call.
+/// Returns the bytes of a text that should be a name. The bytes live as long as the call.
 ///
-/// # Errors
-/// [`NamedError`] for so many that they need not be read.
+/// # Errors [`NamedError`] if the text is too long; its bytes are then not read.
 ///
-/// # Safety
-/// The datum is a text.
+/// # Safety The datum is a text.
 unsafe fn name_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], NamedError> {
-    // SAFETY: as above.
+    // SAFETY: the caller passes a text.
     match unsafe { length_of(datum) } {
-        // SAFETY: as above.
+        // SAFETY: the caller passes a text.
         0..=MAX_NAME_BYTES => Ok(unsafe { bytes_of(datum) }),
         bytes => Err(NamedError::LongName { bytes }),
     }
@@ -115,23 +109,23 @@ unsafe fn name_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], NamedError> {
 
 extension_sql!(
     "
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+/* Returns the next id. It is unique across all servers, and increases within a session. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 
-/* The same for tools that take a default with \"nextval\" in it for a sequence's. */
+/* Does the same. Some tools take a default that contains \"nextval\" for one of a sequence. */
 CREATE FUNCTION snowflake_id() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
 
-/* The next id of a named generator: unique in its layout, across all servers. */
+/* Returns the next id of a named generator. It is unique across all servers within the generator's layout. */
 CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
 
-/* The same for tools that take a default with \"nextval\" in it for a sequence's, and the name for the sequence. */
+/* Does the same. Some tools take a default that contains \"nextval\" for one of a sequence with this name. */
 CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';

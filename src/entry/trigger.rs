@@ -1,12 +1,13 @@
-//! Trigger functions. pgrx takes a call that no trigger makes for a fault of the program; what stands before its entries
-//! here refuses it as an error of the caller's, as plpgsql does.
+//! Entry points of trigger functions.
+//!
+//! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error first.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
 
-/// An entry, what tells the server how to call it, and the entry of pgrx's behind it.
+/// Defines an entry point, its calling convention, and the call of pgrx's entry point.
 macro_rules! trigger {
     ($entry:ident, $info:ident, $behind:ident) => {
         unsafe extern "C-unwind" {
@@ -17,7 +18,7 @@ macro_rules! trigger {
 
         #[unsafe(no_mangle)]
         extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-            // SAFETY: called by the server, with what it passes. What is behind has a guard of its own.
+            // SAFETY: called by the server; the function behind has its own guard.
             unsafe { if called_as_trigger(call) { $behind(call) } else { refuse() } }
         }
     };

@@ -1,4 +1,4 @@
-//! `snowflake_uuid` and `snowflake_uuid_text`.
+//! The functions `snowflake_uuid` and `snowflake_uuid_text`.
 
 use super::snowflake::{cached, looked_up};
 use crate::named::CachedGenerator;
@@ -27,18 +27,18 @@ entry!(
     snowflake_uuid_of_generator_wrapper,
     pg_finfo_snowflake_uuid_of_generator_wrapper,
     guarded_of_generator,
-    // SAFETY: called by the server, with what it passes.
+    // SAFETY: the server calls this function with its argument.
     |call| as_uuid(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
-    // SAFETY: as above.
+    // SAFETY: the server calls this function with its argument.
     |call| next("snowflake_uuid", Some(unsafe { looked_up(call) }), as_uuid)
 );
 entry!(
     snowflake_uuid_text_of_generator_wrapper,
     pg_finfo_snowflake_uuid_text_of_generator_wrapper,
     guarded_text_of_generator,
-    // SAFETY: called by the server, with what it passes.
+    // SAFETY: the server calls this function with its argument.
     |call| as_text(snowflake::uuid_of_at_once(unsafe { cached(call)? })?),
-    // SAFETY: as above.
+    // SAFETY: the server calls this function with its argument.
     |call| next("snowflake_uuid_text", Some(unsafe { looked_up(call) }), as_text)
 );
 
@@ -55,18 +55,18 @@ fn next(
 
 extension_sql!(
     "
-/* The next UUID of version 7: unique across all servers of a layout, and growing from call to call of a session. */
+/* Returns the next UUID of version 7. It is unique across all servers of a layout, and increases within a session. */
 CREATE FUNCTION snowflake_uuid() RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
 
-/* The same as 32 digits, without dashes. */
+/* Returns the next UUID as 32 hexadecimal digits without dashes. */
 CREATE FUNCTION snowflake_uuid_text() RETURNS text
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text() IS 'the same as snowflake_uuid(), as text without dashes';
 
-/* The next UUID of a named generator: unique in its layout, across all servers. */
+/* Returns the next UUID of a named generator. It is unique across all servers within the generator's layout. */
 CREATE FUNCTION snowflake_uuid(generator text) RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_of_generator_wrapper';
@@ -75,7 +75,7 @@ STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text(text) IS 'the same as snowflake_uuid(generator), as text without dashes';
 
-/* No SQL can call these: it has no value of type internal. */
+/* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_uuid_in_copy(internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid()';

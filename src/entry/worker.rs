@@ -1,4 +1,4 @@
-//! The entry points of background workers.
+//! Entry points of the background workers.
 
 use crate::pg::worker;
 use crate::worker::{launcher, lease_worker, refill_worker};

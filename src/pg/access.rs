@@ -1,28 +1,28 @@
-//! Events of objects that the server tells of: a database is created, a sequence altered or dropped, a function about to be
-//! called.
+//! Object access hook: reports new, dropped and altered objects, and calls of `setval`.
 
 use super::{redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-/// The functions that are called.
+/// Functions that the hook calls, in the session that causes the event.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
-    /// Before a session can connect to a new database. Must not fail. The creation may fail later.
+    /// A database was created, and does not accept connections yet. The function must not fail. The creation may still
+    /// fail.
     pub database_created: fn(u32),
-    /// A database of this oid is about to be dropped, once no process is connected to it. Must not fail.
+    /// A database with this OID is about to be dropped, and has no connections. The function must not fail.
     pub database_dropped: fn(u32),
-    /// A sequence is dropped, unless the transaction is rolled back.
+    /// A sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),
-    /// The server's own setval is about to be called, in an expression or by itself.
+    /// The server's own `setval` is about to be called.
     pub setval_called: fn(),
 }
 
 static WATCH: OnceLock<AccessWatch> = OnceLock::new();
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
 
-/// Has these called, in the session that it happens in. Only while the server loads libraries.
+/// Installs the hook. Call this function only while the server loads libraries.
 pub fn watch(watch: AccessWatch) {
     WATCH.get_or_init(|| watch);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
@@ -32,8 +32,7 @@ pub fn watch(watch: AccessWatch) {
     }
 }
 
-/// Has no guard around it, and no destructor in it: an error of the hook before passes through it whole, as through a
-/// function in C.
+/// Handles an event. This function has no guard and no destructor, so errors of the previous hook pass through.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,
@@ -41,7 +40,7 @@ unsafe extern "C-unwind" fn on_access(
     part: c_int,
     argument: *mut c_void,
 ) {
-    // SAFETY: the hook that was set before ours is called once, as the server would have.
+    // SAFETY: the previous hook is called once, with the server's arguments.
     unsafe {
         if let Some(previous) = PREVIOUS {
             previous(access, class, object, part, argument);

@@ -1,19 +1,19 @@
-//! No backtraces in errors.
+//! Suppression of backtraces in errors.
 
 use std::backtrace::Backtrace;
 use std::env;
 
-/// The variables that ask for backtraces.
+/// Environment variables that turn on backtraces.
 const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
-/// Has this library make no backtraces: pgrx would put them into the DETAIL of errors, and each takes far longer than an error.
-/// Rust looks at the environment when the first one is made, so one is made while the variables are away; other libraries find them
-/// again. Called when the library is loaded.
+/// Turns off the backtraces that pgrx would add to the DETAIL of errors. Capturing a backtrace takes far longer than
+/// raising an error. Rust reads the environment variables once, at the first capture. Therefore the function removes the
+/// variables, captures a backtrace, and restores the variables for other libraries. Call when the library is loaded.
 pub fn suppress() {
     let given = VARIABLES.map(|name| (name, env::var_os(name)));
     for (name, value) in &given {
         if value.is_some() {
-            // SAFETY: libraries are loaded by processes of the server, which have one thread.
+            // SAFETY: the server loads libraries in processes that have one thread.
             unsafe { env::remove_var(name) };
         }
     }

@@ -1,4 +1,4 @@
-//! The tables of the extension, as the catalog knows them, and the one way to open them.
+//! The extension's tables in the catalog, and the only functions that open them.
 
 use super::extension;
 use super::process::PerProcess;
@@ -13,25 +13,25 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
 
-/// The oid of a table of the extension, which is another one after the extension was dropped and created again.
+/// The OID of one of the extension's tables. DROP EXTENSION and CREATE EXTENSION change the OID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
-/// An action for a change of a table. Must not fail, and calls nothing of the server that may look at a catalog.
+/// An action that runs when a table has changed. The action must not fail, and must not cause a read of a catalog.
 type OnChange = fn();
 
-/// The most columns that are read of one table.
+/// The highest number of columns that the extension reads from one table.
 const MOST_COLUMNS: usize = 14;
-/// The number of a column that an earlier version has not.
+/// The attribute number of a column that the installed version of the extension lacks.
 const MISSING: i16 = 0;
-/// More tables than there are.
+/// An upper bound for the number of tables.
 const MOST_TABLES: usize = 16;
 
-/// The tables that this process has looked for.
+/// The tables that this process has looked up.
 static TABLES: PerProcess<Cell<[Option<&'static Table>; MOST_TABLES]>> =
     PerProcess::new(Cell::new([None; MOST_TABLES]));
 
-/// The type of a column that is read.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Boolean,
@@ -39,7 +39,7 @@ pub enum Type {
     Bigint,
     Text,
     Name,
-    /// An oid, or one of the types that are stored as one.
+    /// An OID, or a type that is stored as an OID.
     Oid,
 }
 
@@ -56,16 +56,16 @@ impl Type {
     }
 }
 
-/// A table of the extension, with the columns that are read without SQL. [`Table::find`] and [`Table::open`] are the only ways to
-/// one: a role that may create objects can drop the extension in the middle of a statement, and plant a table under its name.
+/// A table of the extension, with the columns that are read without SQL. During a statement, a role may drop the extension
+/// and create its own table under the same name. [`Table::find`] and [`Table::open`] detect this.
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
-    /// Columns that the table has not as long as its extension is of an earlier version.
+    /// Columns that older versions of the extension lack.
     later: &'static [(&'static CStr, Type)],
-    /// The relation that was found to be it, and the extension, until its relcache entry changes.
+    /// The OIDs of the table and of the extension. Cleared when the relcache entry of the table changes.
     found: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>>,
-    /// The numbers of the columns in it, once their types were compared.
+    /// The attribute numbers of the columns, after their types were checked.
     numbers: PerProcess<Cell<Option<[i16; MOST_COLUMNS]>>>,
     on_change: PerProcess<Cell<Option<OnChange>>>,
     watched: Once,
@@ -74,13 +74,13 @@ pub struct Table {
 /// Reason why a table of the extension cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
-    /// The extension has no such table: it was dropped, and what may be there under the name is another's.
+    /// The extension has no such table. A table of this name may exist outside the extension.
     NoTable,
-    /// It was locked for longer than it was to be waited for. After a wait the transaction can only be rolled back.
+    /// The lock was not available in time. After a wait the transaction can only be rolled back.
     Locked,
 }
 
-/// A table of the extension that is open and locked for reading. Errors leave both to the end of the transaction.
+/// An open table of the extension, locked for reading. After an error the end of the transaction closes the table.
 pub struct Open {
     table: &'static Table,
     numbers: [i16; MOST_COLUMNS],
@@ -89,12 +89,12 @@ pub struct Open {
 }
 
 impl Table {
-    /// A table of this name in the extension's schema, and the columns that are read.
+    /// Declares a table in the extension's schema, and the columns to be read.
     pub const fn new(name: &'static CStr, columns: &'static [(&'static CStr, Type)]) -> Self {
         Self::with_later(name, columns, &[])
     }
 
-    /// The same, with columns that may be missing.
+    /// Declares a table of which older versions lack the columns in `later`.
     pub const fn with_later(
         name: &'static CStr,
         columns: &'static [(&'static CStr, Type)],
@@ -112,7 +112,7 @@ impl Table {
         }
     }
 
-    /// The table in this database; None where the extension has none of this name. Only within a transaction.
+    /// Returns the table in this database; None if the extension has no such table. Call only within a transaction.
     pub fn find(&'static self) -> Option<Source> {
         self.watched.call_once(|| self.watch());
         if self.found.get().is_none() {
@@ -133,15 +133,16 @@ impl Table {
         ONCE.call_once(|| relcache::listen(changed));
     }
 
-    /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension; this session may drop it, so each
-    /// open looks whether the relation is the one that was found. 55000 is thrown where a column is missing or has another type.
+    /// Opens the table and locks it for reading. The lock keeps other sessions from dropping the extension. This session
+    /// itself may drop the extension, so each call checks that the table is still the one that was found. Throws 55000 if a
+    /// column is missing or has another type.
     pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
             let lock = Lock::take(table.0, wait).ok_or(Unseen::Locked)?;
-            // The lock has told what changed until then.
+            // The server processed pending invalidation messages when it granted the lock.
             if self.found.get().is_some_and(|(found, _)| found == table) {
-                // SAFETY: the lock is there already; null where the table is not.
+                // SAFETY: the lock is held; the function returns null if the table is gone.
                 let relation = unsafe { pg_sys::try_relation_open(table.0, pg_sys::NoLock.cast_signed()) };
                 if !relation.is_null() {
                     // SAFETY: the relation is open.
@@ -155,13 +156,13 @@ impl Table {
         }
     }
 
-    /// Has `action` called in this process whenever the table was changed or dropped.
+    /// Sets the action that this process runs whenever the table has changed or was dropped.
     pub fn on_change(&self, action: OnChange) {
         self.on_change.set(Some(action));
     }
 
     fn look_up(&self) -> Option<Source> {
-        // SAFETY: within a transaction, as the callers are; the names are constants.
+        // SAFETY: the callers are within a transaction; the names are constants.
         let table = unsafe {
             let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);
             if schema == pg_sys::InvalidOid {
@@ -183,20 +184,20 @@ impl Table {
         }
     }
 
-    /// The numbers of the columns, whose types are compared once for each relcache entry, as is that it has rows: a view has none.
+    /// Returns the attribute numbers of the columns. Checks once for each relcache entry that the relation is an ordinary
+    /// table, and that the columns have their types.
     ///
-    /// # Safety
-    /// The relation is open.
+    /// # Safety The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
         self.numbers.get().unwrap_or_else(|| {
-            // SAFETY: as above.
+            // SAFETY: the caller has opened the relation.
             if unsafe { (*(*relation).rd_rel).relkind }.to_ne_bytes() != [pg_sys::RELKIND_RELATION] {
                 raise(self.unlike("It is not an ordinary table."));
             }
             let mut numbers = [0; MOST_COLUMNS];
             let columns = self.columns.iter().chain(self.later).enumerate();
             for (number, (place, (name, of))) in numbers.iter_mut().zip(columns) {
-                // SAFETY: as above; the name ends with a zero byte. The descriptor has a column for each number.
+                // SAFETY: the caller has opened the relation; the name ends with a zero byte.
                 *number = unsafe {
                     let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
                     let kind = pg_sys::get_atttype((*relation).rd_id, number);
@@ -232,12 +233,13 @@ impl Table {
 }
 
 impl Open {
-    /// The relation, which stays open as long as this is.
+    /// Returns the relation, which stays open as long as `self` exists.
     pub(super) fn relation(&self) -> pg_sys::Relation {
         self.relation
     }
 
-    /// The number of a column of this type; None where an earlier version has none.
+    /// Returns the attribute number of a column, or None if the installed version lacks the column. Raises an error if the
+    /// column was declared with another type.
     pub(super) fn number(&self, column: &CStr, of: Type) -> Option<i16> {
         let mut columns = self.table.columns.iter().chain(self.table.later).zip(self.numbers);
         match columns.find(|((name, _), _)| *name == column) {
@@ -246,32 +248,32 @@ impl Open {
         }
     }
 
-    /// The table.
+    /// Returns the OID of the table.
     pub fn source(&self) -> Source {
         // SAFETY: the relation is open.
         Source(unsafe { (*self.relation).rd_id })
     }
 
-    /// Closes it, and releases the lock: a call's transaction may go on for long.
+    /// Closes the table and releases the lock, because the caller's transaction may go on for long.
     pub fn close(self) {
-        // SAFETY: opened before, once.
+        // SAFETY: `open` has opened the relation, and it is closed only once.
         unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock.cast_signed()) };
         self.lock.release();
     }
 }
 
 impl Source {
-    /// Returns whether it is still there.
+    /// Returns whether the table still exists.
     pub fn is_there(self) -> bool {
-        // SAFETY: within a transaction; the row is only looked for.
+        // SAFETY: the caller is within a transaction; the function only reads the catalog.
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
-    /// Returns whether this transaction has created it. Only within a transaction. Waits for no other one: what this
-    /// one has created no other has locked.
+    /// Returns whether this transaction has created the table. Never waits: no other session can have locked a table that
+    /// this transaction has created. Call only within a transaction.
     pub fn is_new(self) -> bool {
         let mode = pg_sys::AccessShareLock.cast_signed();
-        // SAFETY: as above; the table is open while its entry is read.
+        // SAFETY: the caller is within a transaction; the table is open while its relcache entry is read.
         unsafe {
             if !pg_sys::ConditionalLockRelationOid(self.0, mode) {
                 return false;
@@ -282,70 +284,72 @@ impl Source {
         }
     }
 
-    /// The oid in `pg_class`.
+    /// Returns the OID of the table in `pg_class`.
     pub fn oid(self) -> pg_sys::Oid {
         self.0
     }
 
-    /// Returns whether it has a column of this name: an earlier version may have none. Only within a transaction.
+    /// Returns whether the table has a column of this name. Call only within a transaction.
     pub fn has_column(self, name: &CStr) -> bool {
-        // SAFETY: as above; the name ends with a zero byte.
+        // SAFETY: the caller is within a transaction; the name ends with a zero byte.
         unsafe { pg_sys::get_attnum(self.0, name.as_ptr()) > 0 }
     }
 
-    /// Has all sessions find it anew once the transaction commits, with what they know of its tags.
+    /// Makes all sessions discard their cached data about the table when the transaction commits.
     pub fn announce(self) {
-        // SAFETY: within a transaction.
+        // SAFETY: the caller is within a transaction.
         unsafe { pg_sys::CacheInvalidateRelcacheByRelid(self.0) };
     }
 
-    /// As a plain number.
+    /// Returns the OID as a `u32`.
     pub fn number(self) -> u32 {
         self.0.to_u32()
     }
 
-    /// Its owner, as far as this session was told. Only within a transaction. Fails where the table is no more.
+    /// Returns the owner of the table. Fails if the table is gone. Call only within a transaction.
     pub fn owner(self) -> pg_sys::Oid {
-        // The catalog's row says it. To open the table for it would cost ten times as much, at each number of a series.
+        // The syscache is ten times cheaper than opening the table, and monotonic series need the owner for each number.
         Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
     }
 
-    /// Runs `work` with the rights of the table's owner, and no more (see [`role::with_rights`]): who may use a tag need not be
-    /// allowed to see the table, and triggers of its owner must not run with a worker's.
+    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). Callers need no privilege on the
+    /// table to use a tag. And triggers of the owner must not run with the rights of a worker.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
     }
 
-    /// The same with a lock for writing on the table, where no lock has to be waited for; None where one would have to be.
+    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if it would have to wait.
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
-        // SAFETY: within a transaction; the lock is of a number, whatever that is.
+        // SAFETY: the caller is within a transaction; any number can be locked.
         let has_locks = extension::lock_at_once(found)
             && unsafe { pg_sys::ConditionalLockRelationOid(self.0, mode) }
             && self.extension() == Some(found);
         has_locks.then(|| role::with_rights(self.owner(), false, RoleSettings::Stay, work))
     }
 
-    /// The same for SQL in which every name is qualified, operators included: to set a `search_path` costs as much as a small statement.
+    /// Does the same as [`Self::as_owner`] for SQL in which every name and operator is schema-qualified. Saves the setting
+    /// of a `search_path`, which costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps others from dropping the extension until the transaction ends. Else, while a statement waits for a lock, another role could
-    /// create objects of the same names, whose code would run with the former owner's rights. Fails where the table is no member of it.
+    /// Keeps other sessions from dropping the extension until the transaction ends. Fails if the table does not belong to
+    /// the extension. Without this lock another role could create objects of the same names while a statement waits for a
+    /// lock. The code of these objects would run with the rights of the old table's owner.
     fn keep(self) {
         let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
         extension::lock(found);
-        // The lock has told what was dropped until then.
+        // The server processed pending invalidation messages when it granted the lock, so a drop is known now.
         if self.extension() != Some(found) {
             raise(extension::missing());
         }
     }
 
-    /// The extension, where the table is a member of it.
+    /// Returns the extension if the table belongs to it.
     fn extension(self) -> Option<pg_sys::Oid> {
         let found = TABLES.get().into_iter().flatten().filter_map(|table| table.found.get());
         let known = found.into_iter().find(|(table, _)| *table == self).map(|(_, extension)| extension);
@@ -353,17 +357,17 @@ impl Source {
     }
 }
 
-/// Tells all tables that a relation was changed or dropped; with no oid, any may have been.
+/// Notifies all tables that a relation was changed or dropped. An invalid OID stands for every relation.
 fn changed(relation: pg_sys::Oid) {
     for table in TABLES.get().into_iter().flatten() {
         table.changed(relation);
     }
 }
 
-/// The function of this name and arguments in the schema of another one. Only within a transaction.
+/// Returns the function with this name and argument types in the schema of `other`. Call only within a transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();
-    // SAFETY: as above. Lives as long as the memory that the caller works in.
+    // SAFETY: the caller is within a transaction. The argument vector is allocated in the caller's memory context.
     let function = unsafe {
         let schema = pg_sys::get_func_namespace(other);
         let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
@@ -379,30 +383,30 @@ pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid
     (function != pg_sys::InvalidOid).then_some(function)
 }
 
-/// Returns whether there is a table of this name in `pg_catalog`. Only within a transaction.
+/// Returns whether `pg_catalog` has a table of this name. Call only within a transaction.
 pub fn has_system_table(name: &CStr) -> bool {
-    // SAFETY: as above; the name is a C string.
+    // SAFETY: the caller is within a transaction; the name is a C string.
     let table =
         unsafe { pg_sys::get_relname_relid(name.as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE)) };
     table != pg_sys::InvalidOid
 }
 
-/// Returns whether a role is a superuser. Only within a transaction.
+/// Returns whether a role is a superuser. Call only within a transaction.
 pub fn is_superuser(role: pg_sys::Oid) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::superuser_arg(role) }
 }
 
-/// Takes in what other transactions have changed since the statement began. Only within a transaction.
+/// Processes the invalidation messages of transactions that have committed meanwhile. Call only within a transaction.
 pub fn take_in_changes() {
-    // SAFETY: as above; the server does so itself at each new lock.
+    // SAFETY: the caller is within a transaction; the server does the same for each new lock.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
-/// The name of a function; None where there is none. Only within a transaction.
+/// Returns the name of a function, or None if it does not exist. Call only within a transaction.
 pub fn function_name(function: pg_sys::Oid) -> Option<CString> {
-    // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
+    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_func_name(function) };
-    // SAFETY: as above; a name ends with a zero byte.
+    // SAFETY: a name ends with a zero byte.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned())
 }

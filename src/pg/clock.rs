@@ -1,9 +1,9 @@
-//! The server's clocks.
+//! Clocks of the operating system.
 
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
-/// `CLOCK_REALTIME`, asked of libc directly: the arithmetic of `SystemTime` costs a fifth of an id.
+/// `CLOCK_REALTIME`, read from libc directly: the arithmetic of `SystemTime` costs a fifth of the time of an id.
 pub struct SystemClock;
 
 impl Clock for SystemClock {
@@ -13,12 +13,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// `CLOCK_MONOTONIC`: the same for all processes of a machine, and never stepped. (An `Instant` can't be shared between processes.)
+/// Returns `CLOCK_MONOTONIC`. All processes of a machine see the same value, and the clock is never stepped. An `Instant`
+/// cannot be shared between processes.
 pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }
 
-/// Microseconds since the machine was started, of a clock that cannot be stepped and that goes on while it sleeps.
+/// Returns the microseconds since the machine was started, including its sleep. The clock is never stepped.
 pub fn since_boot() -> u64 {
     micros(libc::CLOCK_BOOTTIME).cast_unsigned()
 }
@@ -26,7 +27,7 @@ pub fn since_boot() -> u64 {
 #[inline]
 fn micros(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the struct is ours; the call fails for unknown clocks only.
+    // SAFETY: the struct is a local variable; the call fails for unknown clocks only.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
 }

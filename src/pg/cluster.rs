@@ -1,47 +1,47 @@
-//! The cluster: its identity, its timeline, how far it has replayed.
+//! Facts about the cluster: identity, timeline, control file and replay progress.
 
 use super::server::in_recovery;
 use pgrx::pg_sys;
 use snowflake_ids_core::UnixMicros;
 
-/// The cluster's number, which all its copies share.
+/// Returns the system identifier, which a cluster shares with its replicas and copies.
 pub fn system_identifier() -> u64 {
-    // SAFETY: reads shared memory that is there since the server's start.
+    // SAFETY: reads shared memory that exists since server start.
     unsafe { pg_sys::GetSystemIdentifier() }
 }
 
-/// The timeline that this server writes; that it replays while it is in recovery.
+/// Returns the timeline that this server writes. In recovery it is the timeline that the server replays.
 pub fn timeline() -> u32 {
     if in_recovery() {
         let mut timeline = 0;
-        // SAFETY: reads shared memory under its own lock, and writes to a variable of ours.
+        // SAFETY: reads shared memory under the server's own lock, and writes to a local variable.
         unsafe { pg_sys::GetXLogReplayRecPtr(&raw mut timeline) };
         return timeline;
     }
     #[cfg(not(feature = "pg14"))]
-    // SAFETY: fixed from the end of recovery on, which was asked.
+    // SAFETY: the timeline is fixed once recovery has ended, and it has ended.
     let timeline = unsafe { pg_sys::GetWALInsertionTimeLine() };
     #[cfg(feature = "pg14")]
-    // SAFETY: a plain variable of this process, set when it learns that recovery is over.
+    // SAFETY: a plain variable of this process. The server sets it when this process learns that recovery has ended.
     let timeline = unsafe { pg_sys::ThisTimeLineID };
     timeline
 }
 
-/// Returns whether the server has stopped in good order, and no process runs but the postmaster.
+/// Returns whether the server was shut down cleanly, so that only the postmaster still runs.
 pub fn is_shut_down() -> bool {
     control_file(|control| control.state == pg_sys::DBState::DB_SHUTDOWNED) == Some(true)
 }
 
-/// The time of the checkpoint that this server started from, by the clock of the server that made it. Only while shared
-/// memory is laid out: later ones have this server's own.
+/// Returns the time of the checkpoint that this server started from, by the clock of the server that wrote it. Call only
+/// while shared memory is created, because this server later writes its own checkpoints.
 pub fn checkpoint_time() -> Option<UnixMicros> {
     control_file(|control| UnixMicros(control.checkPointCopy.time.saturating_mul(1_000_000)))
 }
 
-/// Reads of the control file; None where it is damaged.
+/// Reads the control file; None if it is damaged.
 fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T> {
     let mut intact = false;
-    // SAFETY: reads a file of the server's, whose path is set; what it gives is allocated for the caller.
+    // SAFETY: the data directory is set; the server allocates the result for the caller.
     let found = unsafe {
         let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
         let found = read(&*control);
@@ -51,25 +51,25 @@ fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T
     intact.then_some(found)
 }
 
-/// The commit time of the last transaction replayed since the start, by the clock of the server that committed it.
+/// Returns the commit time of the last transaction that was replayed since server start, by the clock of the primary.
 pub fn last_replayed() -> Option<UnixMicros> {
-    /// From 1970 to 2000, in microseconds.
+    /// Microseconds from 1970 to 2000.
     const SINCE_1970: i64 = 946_684_800_000_000;
-    // SAFETY: reads shared memory under its own lock.
+    // SAFETY: reads shared memory under the server's own lock.
     let last = unsafe { pg_sys::GetLatestXTime() };
     (last != 0).then(|| UnixMicros(last.saturating_add(SINCE_1970)))
 }
 
-/// The mode of the files of the cluster: who may read and write them.
+/// Returns the permission bits of new files in the data directory.
 pub fn file_mode() -> u32 {
     unsafe extern "C" {
         static pg_file_create_mode: std::ffi::c_int;
     }
-    // SAFETY: set before the server starts its first process.
+    // SAFETY: the variable is set before the server starts its first process.
     unsafe { pg_file_create_mode }.cast_unsigned()
 }
 
-/// The data directory, for people.
+/// Returns the path of the data directory, for messages.
 pub fn data_directory() -> String {
     super::guc::shown(c"data_directory").unwrap_or_default()
 }

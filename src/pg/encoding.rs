@@ -1,22 +1,22 @@
-//! Texts between the encoding of this database and UTF-8.
+//! Conversion of text between UTF-8 and the encoding of this database.
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, function_name, pg_sys};
 use std::ffi::{CStr, c_int};
 
-/// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
+/// Returns the text unchanged in a UTF-8 database. In other databases characters outside ASCII become question marks.
 pub fn legible(text: &str) -> String {
-    // SAFETY: looks at a variable of this process.
+    // SAFETY: reads a variable of this process.
     let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
     text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
 }
 
-/// A text of this database, as UTF-8; None where it is none. Only within a transaction.
+/// Converts text of this database to UTF-8; None if the text has no form in UTF-8. Call only within a transaction.
 pub fn to_utf8(bytes: &[u8]) -> Option<String> {
     if is_passed_on() {
         return String::from_utf8(bytes.to_vec()).ok();
     }
-    // SAFETY: the bytes are the caller's; what comes back is a C string of the server's, or the bytes themselves.
+    // SAFETY: the server returns a C string, or the same pointer if it converts nothing.
     let converted = unsafe {
         let (text, length) = (bytes.as_ptr().cast(), c_int::try_from(bytes.len()).unwrap_or(c_int::MAX));
         let converted = pg_sys::pg_server_to_any(text, length, UTF8);
@@ -25,18 +25,18 @@ pub fn to_utf8(bytes: &[u8]) -> Option<String> {
     String::from_utf8(converted.to_vec()).ok()
 }
 
-/// The same, back; None where it has letters that this database's encoding does not have.
+/// Converts UTF-8 to the encoding of this database; None if that encoding lacks a character.
 pub fn from_utf8(text: &str) -> Option<Vec<u8>> {
     if is_passed_on() {
         return Some(text.as_bytes().to_vec());
     }
-    // Nothing is held where this fails, so that its error can be let go.
+    // The call holds no resources, so its error can be discarded without a rollback.
     PgTryBuilder::new(|| Some(converted(text))).catch_others(|_| None).execute()
 }
 
 fn converted(text: &str) -> Vec<u8> {
     let length = c_int::try_from(text.len()).unwrap_or(c_int::MAX);
-    // SAFETY: as above.
+    // SAFETY: the server returns a C string, or the same pointer if it converts nothing.
     unsafe {
         let bytes = text.as_ptr().cast();
         let converted = pg_sys::pg_any_to_server(bytes, length, UTF8);
@@ -48,19 +48,19 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Returns whether a text of this database is the same in UTF-8, or is never converted.
+/// Returns whether the text is the same in UTF-8 and in this database, or is never converted.
 pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }
 
-/// Returns whether texts of this database are UTF-8, or bytes that are not converted.
+/// Returns whether the encoding of this database is UTF-8 or `SQL_ASCII`, so that text is not converted.
 fn is_passed_on() -> bool {
-    // SAFETY: looks at a variable of this process.
+    // SAFETY: reads a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     encoding == UTF8 || encoding == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
 }
 
-/// The error for a text that has no form in UTF-8.
+/// Returns the error for text that has no form in UTF-8.
 pub fn not_utf8(what: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
@@ -71,9 +71,9 @@ pub fn not_utf8(what: &str) -> ErrorReport {
     .set_hint("Write it in UTF-8.")
 }
 
-/// Returns what the encoding of this database is called.
+/// Returns the name of this database's encoding.
 pub fn name() -> String {
-    // SAFETY: the name is a constant of the server's.
+    // SAFETY: the name is a constant of the server.
     unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_string_lossy().into_owned()
 }
 

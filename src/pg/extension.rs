@@ -1,10 +1,10 @@
-//! The extension in this database: its oid, its members, and keeping it from being dropped.
+//! The extension in this database: its OID, its members, and locks against DROP EXTENSION.
 
 use super::report::{not_ready, raise};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{IntoDatum, pg_sys};
 
-/// Returns the reason why a call cannot go on whose extension was dropped.
+/// Returns the error for a call during which the extension was dropped.
 #[cold]
 pub fn missing() -> ErrorReport {
     not_ready(
@@ -14,37 +14,38 @@ pub fn missing() -> ErrorReport {
     )
 }
 
-/// Keeps an extension from being dropped until the transaction ends: a drop locks it before all that it has.
+/// Keeps an extension from being dropped until the transaction ends. DROP EXTENSION locks the extension before its members.
 pub fn lock(extension: pg_sys::Oid) {
     let mode = pg_sys::AccessShareLock.cast_signed();
-    // SAFETY: within a transaction; the lock is of a number, whatever that is.
+    // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
 }
 
-/// The same if that lock is to be had at once. Whether it was.
+/// Takes this lock if it is available at once. Returns whether the lock was taken.
 pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock.cast_signed();
-    // SAFETY: as above.
+    // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) }
 }
 
-/// The oid of the extension in this database; None where it is not. Only within a transaction.
+/// Returns the OID of the extension in this database; None if not installed. Call only within a transaction.
 pub fn find() -> Option<pg_sys::Oid> {
-    // SAFETY: as above; the name is a constant.
+    // SAFETY: the caller is within a transaction; the name is a constant.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
     (extension != pg_sys::InvalidOid).then_some(extension)
 }
 
-/// Keeps this extension from being dropped until the transaction ends. Whether it is there. Only within a transaction.
+/// Locks the extension against a drop until the transaction ends. Returns whether the extension is installed.
 pub fn keep() -> bool {
     let Some(extension) = find() else { return false };
     lock(extension);
-    // It may have been dropped while its lock was waited for, and created anew.
+    // During the wait for the lock the extension may have been dropped and created again.
     find() == Some(extension)
 }
 
-/// Runs `work`, which runs code of users. Fails where that code dropped the extension: the names in what the caller runs next could
-/// be the user's. [`keep`] holds it against other sessions only. Only within a transaction.
+/// Runs `work`, which runs code of users, and fails if that code dropped the extension. After a drop the caller's next
+/// statements might use objects that the user has created under the extension's names. [`keep`] guards against other
+/// sessions only. Call only within a transaction.
 pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     let before = find();
     let done = work();
@@ -54,16 +55,16 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The extension, where an object of a catalog is its member: a user could have made one of that name. Only within a transaction.
+/// Returns the extension if it owns the object: users may have objects of the same name. Call only within a transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: as above.
+    // SAFETY: the caller is within a transaction.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };
     find().filter(|extension| *extension == of)
 }
 
-/// The function of the extension with this signature, all names in it qualified. Only within a transaction.
+/// Returns the extension's function with this schema-qualified signature. Call only within a transaction.
 pub fn function(signature: &str) -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction; the function takes a text, and gives an oid or null.
+    // SAFETY: the caller is within a transaction; the function takes text, and returns an OID or null.
     let found: Option<pg_sys::Oid> =
         unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) };
     found.filter(|function| of_member(pg_sys::ProcedureRelationId, *function).is_some())

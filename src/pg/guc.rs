@@ -1,4 +1,4 @@
-//! Settings with checks, and wrong values that stop a server from starting.
+//! Settings with checks. A wrong value keeps the server from starting.
 
 use super::encoding::legible;
 use pgrx::guc::{GucEnum, GucValue};
@@ -12,15 +12,15 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
-/// The parts that all settings have: a name, a context, and two sentences for people.
+/// The common parts of all settings.
 pub struct About {
-    /// The name in full, `snowflake_ids.` included.
+    /// The full name, including `snowflake_ids.`.
     pub name: &'static CStr,
     /// One line, for `pg_settings.short_desc`.
     pub short: &'static CStr,
     /// Further explanation, for `pg_settings.extra_desc`.
     pub long: &'static CStr,
-    /// The context in which it may be set.
+    /// The context in which the setting may be changed.
     pub context: GucContext,
 }
 
@@ -28,20 +28,20 @@ pub struct About {
 pub struct BadValue {
     /// The fault, as a sentence.
     pub detail: String,
-    /// The way out, as a sentence.
+    /// A way to correct the fault, as a sentence.
     pub hint: Option<String>,
 }
 
-/// A rule that texts of a setting must meet. It must not panic.
+/// A check of a text setting. The check must not panic.
 pub trait Rule {
-    /// Returns whether a value is right.
+    /// Returns an error if the value is not valid.
     fn check(value: &str) -> Result<(), BadValue>;
 
-    /// Takes a value that was checked; empty where there is none.
+    /// Takes a value that passed the check. An unset value arrives as an empty text.
     fn assign(_value: &str) {}
 }
 
-/// Defines a whole number within a range.
+/// Defines a setting that holds an integer within a range.
 pub fn define_int(
     about: About,
     setting: &'static GucSetting<i32>,
@@ -53,21 +53,21 @@ pub fn define_int(
     define(name, || GucRegistry::define_int_guc(name, short, long, setting, min, max, context, flags));
 }
 
-/// Defines on or off.
+/// Defines a boolean setting.
 pub fn define_bool(about: About, setting: &'static GucSetting<bool>) {
     let About { name, short, long, context } = about;
     let flags = GucFlags::default();
     define(name, || GucRegistry::define_bool_guc(name, short, long, setting, context, flags));
 }
 
-/// Defines one of several words.
+/// Defines a setting that holds one of several words.
 pub fn define_enum<T: GucEnum>(about: About, setting: &'static GucSetting<T>) {
     let About { name, short, long, context } = about;
     let flags = GucFlags::default();
     define(name, || GucRegistry::define_enum_guc(name, short, long, setting, context, flags));
 }
 
-/// Defines text that meets a rule.
+/// Defines a text setting with a check.
 pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CString>>) {
     let About { name, short, long, context } = about;
     let (flags, check, assign) =
@@ -82,13 +82,13 @@ pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CS
     });
 }
 
-/// Defines a setting, and ends the start of the server if its configuration gives it a value that it may not
-/// have. On its own Postgres would warn and go on with the default, that is, with ids of another layout.
+/// Defines a setting, and stops the server start if the configuration gives it a value that is not valid. Postgres itself
+/// would only warn and use the default. The server would then create ids of another layout.
 fn define(name: &CStr, define: impl FnOnce()) {
     let given = shown(name);
     define();
     let Some(value) = given.and_then(|value| CString::new(value).ok()) else { return };
-    // SAFETY: both texts outlive the call, which only checks the value, and reports what is wrong itself.
+    // SAFETY: both texts outlive the call, which checks the value and reports errors itself.
     unsafe {
         pg_sys::set_config_option(
             name.as_ptr(),
@@ -103,7 +103,7 @@ fn define(name: &CStr, define: impl FnOnce()) {
     }
 }
 
-/// Sets a setting until the present nest level of settings ends.
+/// Sets a setting until the current GUC nest level ends.
 pub fn set_for_now(name: &CStr, value: &CStr) {
     set(name, value, pg_sys::GucAction::GUC_ACTION_SAVE);
 }
@@ -129,7 +129,7 @@ fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
     }
 }
 
-/// Sets a setting for the life of this process, whatever its user, its database or the configuration says.
+/// Sets a setting for the lifetime of this process. The value overrides role, database and configuration.
 pub fn impose(name: &CStr, value: &CStr) {
     // SAFETY: both texts outlive the call.
     unsafe {
@@ -142,27 +142,27 @@ pub fn impose(name: &CStr, value: &CStr) {
     }
 }
 
-/// The value of a setting by its name, ours or not; also before it is defined; of one that is too long, its beginning. None where nothing gives it.
+/// Returns the value of any setting, or None if nothing has set it. Works before the setting is defined. Returns only the
+/// beginning of a value that is too long.
 pub fn shown(name: &CStr) -> Option<String> {
-    // SAFETY: the name outlives the call; the value is copied before anything can change it.
+    // SAFETY: the name outlives the call; the value is copied before it can change.
     unsafe {
         let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
         if value.is_null() {
             return None;
         }
         let bytes = CStr::from_ptr(value).to_bytes();
-        // One more than is right is enough to be refused.
+        // One byte above the limit is enough for the check to refuse the value.
         let bytes = bytes.get(..=MAX_TEXT_BYTES).unwrap_or(bytes);
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
-/// Writes a setting as ALTER SYSTEM does, which checks the caller's right to. The value has no quotes in it.
+/// Writes a setting with ALTER SYSTEM, which checks the caller's privileges.
 pub fn alter_system(name: &CStr, value: &str) {
     let statement = format!("ALTER SYSTEM SET {} = '{}'", name.to_string_lossy(), value.replace('\'', "''"));
     let Ok(statement) = CString::new(statement) else { return };
-    // SAFETY: the server's parser makes one statement of the text, of this kind, and allocates it in the memory context of
-    // the call.
+    // SAFETY: the parser makes one ALTER SYSTEM node of the text, in the current memory context.
     unsafe {
         let parsed = pg_sys::pg_parse_query(statement.as_ptr());
         let raw = pg_sys::list_nth(parsed, 0).cast::<pg_sys::RawStmt>();
@@ -170,7 +170,7 @@ pub fn alter_system(name: &CStr, value: &str) {
     }
 }
 
-/// Refuses settings of this prefix that are not defined: misspelt ones.
+/// Refuses settings that have this prefix and are not defined, such as misspelt ones.
 pub fn reserve_prefix(prefix: &CStr) {
     // SAFETY: the prefix outlives the call.
     unsafe {
@@ -181,10 +181,10 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// The value of a setting: a plain load. pgrx's own accessor looks up the current thread each time, which costs as much as an id.
+/// Reads a setting with a plain load. pgrx's accessor looks up the current thread, which takes as long as an id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
-    // SAFETY: a process of the server has one thread, and the server itself keeps the value valid.
+    // SAFETY: a process of the server has one thread, and the server keeps the value valid.
     unsafe { T::from_raw(*setting.as_ptr()) }
 }
 
@@ -216,19 +216,19 @@ unsafe extern "C-unwind" fn assign_text<R: Rule>(value: *const c_char, _extra: *
     }
 }
 
-/// A text that is not too long to be looked at.
+/// Returns the text if it is short enough to be checked.
 fn short_text(text: &CStr) -> Result<Cow<'_, str>, BadValue> {
     let fits = check_length("value", text.count_bytes(), MAX_TEXT_BYTES);
     fits.map_err(|error| BadValue { detail: error.detail().unwrap_or_default(), hint: None })?;
     Ok(text.to_string_lossy())
 }
 
-/// Tells the server what a check found.
+/// Passes the result of a check to the server.
 fn accept(found: Result<(), BadValue>) -> bool {
     let Err(BadValue { detail, hint }) = found else { return true };
     let context = PgMemoryContexts::CurrentMemoryContext;
-    // SAFETY: what the server's macros GUC_check_errdetail and errhint do: these variables are read right
-    // after the check, and the texts live as long as the memory context of the call.
+    // SAFETY: does the same as the server's macros GUC_check_errdetail and GUC_check_errhint. The server reads these
+    // variables right after the check. The texts live as long as the memory context of the call.
     unsafe {
         pg_sys::GUC_check_errcode(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE as c_int);
         pg_sys::GUC_check_errdetail_string = context.pstrdup(&legible(&detail));

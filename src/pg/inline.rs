@@ -1,25 +1,28 @@
-//! SQL functions that are kept out of the statements that call them. The planner puts a simple function's body in the place of
-//! its call, where no hook meets it; as a call it stays, its body is planned as a statement of its own.
+//! Prevention of inlining for SQL functions that call a sequence function.
+//!
+//! The planner can replace a call of a simple SQL function by the function's body. The planner hook then does not see the
+//! body. If the function is not inlined, the server plans its body as a statement of its own, and the hook sees it.
 
 use super::text::bytes_of;
 use super::tuple;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::OnceLock;
 
-/// Returns whether functions are to be kept out at the moment. Must not fail, and calls nothing of the server's.
+/// Returns whether functions must not be inlined at present. The function must not fail, and must not call the server.
 type Wanted = fn() -> bool;
 
 static WANTED: OnceLock<Wanted> = OnceLock::new();
 static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
 
-/// The language.
+/// The OID of the language SQL.
 const SQL: u32 = 14;
-/// Functions whose bodies have one of these words in them, and calls of the server's functions as the parser writes them.
+/// Names of the sequence functions in a source text, and their calls in a parsed body.
 const WORDS: [&[u8]; 4] = [b"nextval", b"currval", b"lastval", b"setval"];
 const CALLS: [&[u8]; 5] =
     [b":funcid 1574 ", b":funcid 1575 ", b":funcid 2559 ", b":funcid 1576 ", b":funcid 1765 "];
 
-/// Has SQL functions that call a sequence kept out while this is wanted. Only while the server loads libraries.
+/// Keeps SQL functions that call a sequence from being inlined as long as `wanted` returns true. Call this function only
+/// while the server loads libraries.
 pub fn keep_out(wanted: Wanted) {
     WANTED.get_or_init(|| wanted);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
@@ -29,20 +32,20 @@ pub fn keep_out(wanted: Wanted) {
     }
 }
 
-/// Says of functions that they are to be told of when they are called: these the planner leaves as they are.
+/// Marks a function as one that needs the function manager's hook. The planner does not inline such functions.
 #[pg_guard]
 unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
-    // SAFETY: the hook that was set before ours is called once, as the server would have.
+    // SAFETY: the previous hook is called once, with the server's arguments.
     let previous =
         unsafe { PREVIOUS.is_some_and(|previous| pg_sys::ffi::pg_guard_ffi_boundary(|| previous(function))) };
     previous || (WANTED.get().is_some_and(|wanted| wanted()) && calls_sequences(function))
 }
 
-/// Returns whether this is a function in SQL that seems to call a sequence. Only within a transaction.
+/// Returns whether a function is written in SQL and seems to call a sequence function. Call only within a transaction.
 fn calls_sequences(function: pg_sys::Oid) -> bool {
     let cache = pg_sys::SysCacheIdentifier::PROCOID;
     let calls = tuple::cached(cache, function, |row| {
-        // SAFETY: a row of the cache is the struct; both columns are texts.
+        // SAFETY: the cached row begins with the struct; both columns are texts.
         unsafe {
             let found: &pg_sys::FormData_pg_proc = &*pg_sys::GETSTRUCT(row).cast();
             let column = |number: u32| {
@@ -58,7 +61,7 @@ fn calls_sequences(function: pg_sys::Oid) -> bool {
     calls == Some(true)
 }
 
-/// Returns whether one of the words is there that is not the end of another name.
+/// Returns whether the source contains one of the words. A word at the end of a longer name does not count.
 fn has_word(source: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     WORDS.iter().any(|word| {
@@ -70,7 +73,7 @@ fn has_word(source: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a body that was parsed when the function was made has one of the calls.
+/// Returns whether a body that was parsed at CREATE FUNCTION has one of the calls.
 fn has_call(body: &[u8]) -> bool {
     CALLS.iter().any(|call| body.windows(call.len()).any(|part| part == *call))
 }

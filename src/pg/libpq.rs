@@ -1,16 +1,15 @@
-//! Asking another Postgres, without ever waiting where cancel and shutdown can't reach.
+//! Connections to other Postgres servers, with waits that cancel and shutdown can interrupt.
 //!
-//! libpq is not linked: it comes into a process when the first connection is opened ([`functions`]). Its calls are
-//! the asynchronous ones; between them a process sleeps on the socket and its latch ([`timeout`]), so that cancel,
-//! `statement_timeout` and SIGTERM end a wait at once. The one that would wait all the same, for the address of a host's
-//! name, is left to a thread ([`names`]).
+//! libpq is not linked. Opening the first connection loads it into the process ([`functions`]). This module uses libpq's
+//! asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,
+//! `statement_timeout` and SIGTERM end a wait at once. Only the lookup of a host name would still block, so a thread does
+//! it ([`names`]).
 //!
-//! An interrupt throws an error, which unwinds through here as a panic does: a connection that is being opened or
-//! asked is then dropped, and so closed. Where a process ends instead (shutdown of a session, death of the
-//! postmaster), the kernel closes it.
+//! An interrupt throws an error, which unwinds like a panic. The unwinding drops, and so closes, a connection that is being
+//! opened or used. If the process ends instead, the kernel closes the connection.
 //!
-//! Closing never waits: what is left to be sent is dropped, and no cancel request goes to a server that is silent,
-//! since that would need another connection to it. It notices that it lost its client when it next writes or reads.
+//! Closing never waits: unsent data is dropped. A silent server gets no cancel request, because that would need another
+//! connection. The server notices the lost client at its next read or write.
 
 mod ceiling;
 mod functions;
@@ -31,22 +30,21 @@ use std::ffi::CString;
 use std::time::Duration;
 use timeout::Timeout;
 
-/// Options of every connection, whatever the others are: the last of a name counts.
+/// Options of every connection. These options come last, because the last value of an option counts.
 const OURS: [(&str, &str); 2] = [("client_encoding", "UTF8"), ("fallback_application_name", "snowflake_ids")];
 
-/// A connection to another server. Text on it is UTF-8.
+/// A connection to another server. Its client encoding is UTF-8.
 pub struct Connection {
-    /// None once it was given up, and while the server is asked.
+    /// None after the connection was closed, and during a request.
     handle: Option<Handle>,
 }
 
 impl Connection {
-    /// Connects with these options of libpq's. Of several hosts, one that doesn't answer takes all of the time, and libpq
-    /// looks up their names itself, where nothing can interrupt it: those are for
-    /// [`hosts::each`](snowflake_ids_core::registry::hosts::each).
+    /// Connects with the given libpq options. Do not pass a list of hosts. The first silent host would use up all of the
+    /// time, and nothing could interrupt libpq's lookup of the names. Use
+    /// [`hosts::each`](snowflake_ids_core::registry::hosts::each) to try several hosts.
     ///
-    /// # Errors
-    /// [`ConnectionError`]. Where libpq can't be loaded, and where the wait is interrupted, an error is thrown.
+    /// # Errors [`ConnectionError`]. An error is thrown if libpq cannot be loaded, or if the wait is interrupted.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);
         let options = names::looked_up(options, &mut timeout)?;
@@ -60,16 +58,15 @@ impl Connection {
         Ok(Self { handle: Some(handle) })
     }
 
-    /// Runs a statement with one text argument. Returns the first column of the first row as text; empty where that is
-    /// null, and where there is none.
+    /// Runs a statement with one text argument. Returns the first column of the first row as text. The text is empty if the
+    /// value is null, or if there is no row.
     ///
-    /// No more is read than `most` bytes. libpq reads a message as a whole, and has it in memory twice, before a caller can
-    /// look at it; so it is kept from taking more memory than that takes ([`ceiling`]).
+    /// Fails if the value has more than `most` bytes. libpq holds a message twice in memory before the caller can see the
+    /// length. Therefore the memory of libpq is limited, too ([`ceiling`]).
     ///
-    /// # Errors
-    /// [`ConnectionError::Silent`], [`ConnectionError::Lost`], [`ConnectionError::TooLong`] and [`ConnectionError::Refused`]; but for the last, the connection
-    /// is closed, as it is where the wait is interrupted, by an error that is thrown. [`ConnectionError::Unreachable`] where it was closed
-    /// before, and nothing was asked.
+    /// # Errors [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection
+    /// was closed before; nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
+    /// [`ConnectionError::TooLong`] close the connection. An interrupt also closes the connection, and throws an error.
     pub fn ask(
         &mut self,
         sql: &str,
@@ -78,17 +75,17 @@ impl Connection {
         most: usize,
     ) -> Result<String, ConnectionError> {
         let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
-            // The server's error for a zero byte, which can't be sent to it.
+            // The server would raise this error for a zero byte, which the protocol cannot send.
             let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
             return Err(ConnectionError::Refused(SqlError::new(*b"22021", message)));
         };
-        // Taken out, so that it is closed by whatever ends this early.
+        // The handle is taken out of `self`, so that any early return closes the connection.
         let handle = self.handle.take().filter(Handle::is_good);
         let mut handle = handle
             .ok_or_else(|| ConnectionError::Unreachable("the connection was closed before".to_owned()))?;
         handle.send(&sql, &argument)?;
         let mut timeout = Timeout::new(limit);
-        // A server that does not read until it was read from is read from.
+        // A server may stop reading until its own output has been read, so input is consumed between writes.
         while !handle.flush()? {
             timeout.wait(handle.socket(), WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE)?;
             handle.consume()?;
@@ -100,10 +97,10 @@ impl Connection {
         answer
     }
 
-    /// Returns whether nothing is known against it: so a server that closed it is noticed before it is asked. One that
-    /// went away without a word is not.
+    /// Returns whether the connection seems to be open. Notices that a server has closed the connection. Does not notice
+    /// that a server has vanished without closing it.
     pub fn is_good(&mut self) -> bool {
-        // Once for what the server said before it closed, and once for the end.
+        // The first call reads the server's last message, the second one the end of the connection.
         let good =
             |handle: &Handle| handle.consume().and_then(|()| handle.consume()).is_ok() && handle.is_good();
         self.handle = self.handle.take().filter(good);
@@ -111,7 +108,7 @@ impl Connection {
     }
 }
 
-/// Reads to the end of the server's answers to one statement. Returns the value of the last.
+/// Reads all results of one statement. Returns the value of the last one.
 fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, ConnectionError> {
     let mut found = Ok(String::new());
     loop {
@@ -123,7 +120,7 @@ fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String
         match answer.value(most) {
             Ok(value) => found = found.map(|_| value),
             Err(failure @ ConnectionError::Refused(_)) => found = Err(failure),
-            // Nothing more will come.
+            // After this error no more results arrive.
             Err(failure) => return Err(failure),
         }
     }

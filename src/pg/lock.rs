@@ -1,21 +1,21 @@
-//! A lock of Postgres's that all processes of the server share, as the raw lock of `lock_api`'s guards.
+//! An `LWLock` in shared memory, as the raw lock of `lock_api`'s guards.
 //!
-//! A process that holds one allocates nothing of the server's, logs nothing and runs no SQL: an error would leave
-//! what it guards half done.
+//! A process that holds such a lock must not allocate server memory, write to the log or run SQL. An error would leave the
+//! guarded data half changed.
 
 use parking_lot::lock_api::{GuardNoSend, RawRwLock};
 use pgrx::pg_sys;
 
-/// An `LWLock`. Where it is waited for, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
+/// An `LWLock`. While a process waits for the lock, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
 pub struct LwLock(*mut pg_sys::LWLock);
 
-// SAFETY: made to be used by many processes; it lies in shared memory as long as they live.
+// SAFETY: an LWLock is made for many processes, and its shared memory outlives them.
 unsafe impl Send for LwLock {}
-// SAFETY: as above.
+// SAFETY: an LWLock is made for many processes.
 unsafe impl Sync for LwLock {}
 
-// The raw symbols: pg_sys's are wrapped for functions that can fail, which costs more than the locks do. These fail where a process
-// holds 200 locks, and here it holds two at most, besides those of the server's, which calls us with none.
+// These declarations bypass pg_sys's wrappers for functions that can fail: the wrappers cost more than the locks. The
+// functions fail only if a process holds 200 locks. A process holds at most two locks of this extension.
 unsafe extern "C-unwind" {
     fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
     fn LWLockRelease(lock: *mut pg_sys::LWLock);
@@ -25,48 +25,48 @@ const NAME: &std::ffi::CStr = c"snowflake_ids";
 
 const LOCKS: i32 = 6;
 
-/// The purposes of the locks, in the order in which they lie.
+/// The purposes of the locks, in the order of their layout.
 #[derive(Clone, Copy)]
 pub enum For {
     /// The slots of tags.
     Directory,
-    /// The state of the server: which node issues, and how far.
+    /// The state of the server, such as its node and high-water marks.
     State,
-    /// The lines that the log got.
+    /// The counters that limit repeated log lines.
     LogLimit,
-    /// Sweeping away what sections left.
+    /// The removal of the keys of sections that were given up.
     Sweep,
-    /// The ids that transactions gave out and that may be rolled back.
+    /// The high-water marks of ids that transactions have handed out and may still roll back.
     HighWaterMarks,
     /// The transactions that ended last.
     EndedTransactions,
 }
 
-/// Asks the server for the locks. Only while it adds up what shared memory is needed.
+/// Requests the locks. Call only while the server computes the size of shared memory.
 pub fn request() {
     // SAFETY: the caller sees to the time; the name is a constant.
     unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS) }
 }
 
 impl LwLock {
-    /// One of the locks that were requested. Only while shared memory is laid out.
+    /// Returns one of the requested locks. Call only while shared memory is laid out.
     pub fn requested(purpose: For) -> Self {
-        // SAFETY: as many were requested under this name.
+        // SAFETY: this number of locks was requested under this name.
         Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose as usize)).lock })
     }
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {
-        // SAFETY: the lock is initialised. It holds off interrupts until it is released.
+        // SAFETY: the lock is initialised. A held lock defers interrupts.
         unsafe { LWLockAcquire(self.0, mode) };
     }
 
     fn try_acquire(&self, mode: pg_sys::LWLockMode::Type) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the lock is initialised.
         unsafe { pg_sys::LWLockConditionalAcquire(self.0, mode) }
     }
 
     fn release(&self) {
-        // SAFETY: after an error the server has released its locks, and let interrupts in, by itself.
+        // SAFETY: after an error the server has released its locks and has reset the holdoff count.
         unsafe {
             if pg_sys::InterruptHoldoffCount > 0 {
                 LWLockRelease(self.0);
@@ -75,7 +75,7 @@ impl LwLock {
     }
 }
 
-// SAFETY: an LWLock excludes as the trait asks; the guards stay in the process that took it.
+// SAFETY: an LWLock excludes as the trait requires; the guards stay in the process that took the lock.
 unsafe impl RawRwLock for LwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait's")]
     const INIT: Self = Self(std::ptr::null_mut());

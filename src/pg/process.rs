@@ -1,13 +1,13 @@
 //! Variables of one process.
 
-/// A variable of this process, which has one thread. Thread-locals would cost a call on each access.
+/// A variable of this process, which has one thread. A thread-local variable would cost a function call for each access.
 pub struct PerProcess<T>(T);
 
 // SAFETY: a process of the server has one thread.
 unsafe impl<T> Sync for PerProcess<T> {}
 
 impl<T> PerProcess<T> {
-    /// A variable with its first value.
+    /// Creates a variable with its first value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }

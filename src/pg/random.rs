@@ -1,12 +1,12 @@
-//! Random numbers that cannot be guessed or repeated.
+//! Random numbers that nobody can guess and that do not repeat.
 
 use pgrx::pg_sys;
 
-/// A number that no other server draws, and not 0.
+/// Returns a random number other than 0.
 pub fn token() -> i64 {
     loop {
         let mut bytes = [0; size_of::<i64>()];
-        // SAFETY: writes so many bytes.
+        // SAFETY: writes as many bytes as the array has.
         let drawn = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
         assert!(drawn, "the system gives no random numbers");
         match i64::from_ne_bytes(bytes) {
@@ -16,7 +16,7 @@ pub fn token() -> i64 {
     }
 }
 
-/// Any number.
+/// Returns any random number.
 pub fn number() -> u32 {
     let [a, b, c, d, ..] = token().to_ne_bytes();
     u32::from_ne_bytes([a, b, c, d])

@@ -1,29 +1,29 @@
-//! Locks for reading a relation, which are waited for no longer than a call may.
+//! Read locks on relations, with a limit for the wait.
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// The wait for a lock that is not to be had at once.
+/// The wait for a lock that is not available at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It is not waited for.
+    /// No wait.
     No,
-    /// As long as this, if it is bounded.
+    /// A wait, for at most this time if a time is given.
     Yes(Option<Duration>),
 }
 
-/// A lock for reading. After an error the end of the transaction, or subtransaction, releases it.
+/// A read lock (`AccessShareLock`). After an error the end of the transaction or subtransaction releases it.
 pub struct Lock(pg_sys::Oid);
 
 const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock.cast_signed();
 
 impl Lock {
-    /// Takes the lock of a relation; None where it was not to be had in time. The transaction can only be rolled back then.
+    /// Takes the lock; None if it was not available in time. After a wait the transaction can only be rolled back.
     pub fn take(relation: pg_sys::Oid, wait: Wait) -> Option<Self> {
-        // SAFETY: within a transaction; the lock is of a number, whatever that is.
+        // SAFETY: the caller is within a transaction; any OID can be locked.
         let at_once = || unsafe { pg_sys::ConditionalLockRelationOid(relation, MODE) };
-        // SAFETY: as above.
+        // SAFETY: the caller is within a transaction; any OID can be locked.
         let in_the_end = || unsafe { pg_sys::LockRelationOid(relation, MODE) };
         let taken = match wait {
             Wait::No => at_once(),
@@ -36,20 +36,20 @@ impl Lock {
         taken.then_some(Self(relation))
     }
 
-    /// Releases it before the transaction ends.
+    /// Releases the lock before the transaction ends.
     pub fn release(self) {
-        // SAFETY: taken above, once.
+        // SAFETY: `take` has taken the lock, and it is released only once.
         unsafe { pg_sys::UnlockRelationOid(self.0, MODE) };
     }
 }
 
-/// Does something that waits for each lock no longer than this; None where one was not to be had: the transaction can only be rolled
-/// back then. The user's own `lock_timeout` holds where it is shorter.
+/// Runs `work` with a limit for each wait for a lock. Returns None if a lock was not available in time. The transaction can
+/// then only be rolled back. A shorter `lock_timeout` of the user takes precedence.
 pub fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> Option<T> {
     let ours = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
-    // SAFETY: a plain variable of this process, which the server reads when it begins to wait.
+    // SAFETY: a plain variable of this process, which the server reads when a wait begins.
     let theirs = unsafe { pg_sys::LockTimeout };
-    // SAFETY: as above.
+    // SAFETY: a plain variable of this process.
     let set = |timeout| unsafe { pg_sys::LockTimeout = timeout };
     if theirs > 0 && theirs <= ours {
         return Some(work());

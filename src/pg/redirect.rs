@@ -1,4 +1,4 @@
-//! Calls of the server's functions for sequences, which are redirected to functions of ours while a statement is planned.
+//! Planner hook that replaces calls of the server's sequence functions by calls of the extension's functions.
 
 use super::{relation, role};
 use pgrx::{pg_guard, pg_sys};
@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 unsafe extern "C-unwind" {
-    // The raw symbol: pg_sys's has a guard around it.
+    // This declaration bypasses pg_sys's guard.
     fn standard_planner(
         query: *mut pg_sys::Query,
         text: *const c_char,
@@ -14,7 +14,7 @@ unsafe extern "C-unwind" {
         parameters: pg_sys::ParamListInfo,
         #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
     ) -> *mut pg_sys::PlannedStmt;
-    // So are these: a guard for each level of an expression would take a multiple of the stack.
+    // These declarations also bypass the guards: a guard at each level would multiply the stack size of the walk.
     #[cfg_attr(any(feature = "pg14", feature = "pg15"), link_name = "expression_tree_walker")]
     #[cfg_attr(not(any(feature = "pg14", feature = "pg15")), link_name = "expression_tree_walker_impl")]
     fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
@@ -25,22 +25,22 @@ unsafe extern "C-unwind" {
 
 type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
-/// The functions that calls of the server's are redirected to.
+/// The functions that replace the server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
-    /// In the order of [`Called`].
+    /// Replacements, in the order of [`Called`].
     pub calls: [pg_sys::Oid; 5],
-    /// Notes the id of a column as its sequence's number.
+    /// The function that records the id of a column as the current value of the column's sequence.
     pub recorded: pg_sys::Oid,
-    /// The functions that defaults of columns take ids from.
+    /// The functions that create ids in column defaults.
     pub ids: [pg_sys::Oid; 6],
-    /// The sequence that a column owns and whose calls are redirected.
+    /// Returns the sequence that a column owns, if calls on this sequence are redirected.
     pub of_column: OfColumn,
 }
 
 type OfColumn = fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>;
 
-/// A function of the server's whose calls are redirected.
+/// A server function that is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Called {
     Nextval,
@@ -68,17 +68,16 @@ impl Called {
     }
 }
 
-/// The server's function that makes a bigint an integer.
+/// OIDs of the server's casts from bigint to integer and to smallint.
 const INT4: u32 = 480;
 const INT2: u32 = 714;
 
-/// Returns whether the current role may call the function that a call was redirected from: asked once for each place in
-/// a statement, as the server does.
+/// Returns whether the current role may call the server function that the call named originally. Like the server, checks
+/// this once for each call in a statement.
 ///
-/// # Safety
-/// The call is one by the server.
+/// # Safety The server calls the function.
 pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
-    // SAFETY: as above. What the function keeps between calls is its own; no more is done with it than seen whether it is there.
+    // SAFETY: the caller passes the server's argument. `fn_extra` belongs to the called function, and is only a flag.
     unsafe {
         let info = (*call).flinfo;
         if info.is_null() {
@@ -96,13 +95,13 @@ pub fn is_setval(function: pg_sys::Oid) -> bool {
     function == Called::Setval.oid() || function == Called::Setval3.oid()
 }
 
-/// Where statements are to be redirected to at the moment; None where they are not.
+/// Returns the functions to redirect calls to; None if calls are not redirected at present.
 type Redirect = fn() -> Option<Targets>;
 
 static REDIRECT: OnceLock<Redirect> = OnceLock::new();
 static mut PREVIOUS: pg_sys::planner_hook_type = None;
 
-/// Has each statement that is planned from now on ask where its calls go. Only while the server loads libraries.
+/// Installs the hook, which asks `redirect` for each statement that is planned. Call only while the server loads libraries.
 pub fn redirect_calls(redirect: Redirect) {
     REDIRECT.get_or_init(|| redirect);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
@@ -112,13 +111,13 @@ pub fn redirect_calls(redirect: Redirect) {
     }
 }
 
-/// Returns whether calls can be redirected: the server has loaded the library at its start.
+/// Returns whether the library was loaded at server start, so that the hook is installed.
 pub fn is_redirecting() -> bool {
     REDIRECT.get().is_some()
 }
 
-/// Has no guard around it, and no destructor in it: an error of a planner, or of a function that it calls, passes through it
-/// whole, as through a function in C.
+/// Redirects the calls of a query, then plans it. Errors of a planner pass through as through a C function, because this
+/// function has no guard and no destructor.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
@@ -129,10 +128,10 @@ unsafe extern "C-unwind" fn plan(
     let mut targets = None;
     find_targets(&mut targets);
     if let Some(targets) = &targets {
-        // SAFETY: a planner may change the query that it is given; the targets live as long as the walk.
+        // SAFETY: a planner may change its query; the targets outlive the walk.
         unsafe { redirect_node(query.cast(), std::ptr::from_ref(targets).cast_mut().cast()) };
     }
-    // SAFETY: the planner that was set before ours, or the server's, is called once, as the server would have.
+    // SAFETY: the previous hook, or the server's planner, is called once with the server's arguments.
     unsafe {
         let plan = PREVIOUS.unwrap_or(standard_planner);
         #[cfg(not(feature = "pg19"))]
@@ -148,30 +147,29 @@ extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     *found = REDIRECT.get().and_then(|redirect| redirect());
 }
 
-/// [`record_defaults`] with a guard around it: it calls the server.
+/// Calls [`record_defaults`] under a guard, because [`record_defaults`] calls the server.
 #[pg_guard]
 unsafe extern "C-unwind" fn record_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller passes a valid query and valid targets.
     unsafe { record_defaults(&*query, &*targets) }
 }
 
-/// [`call_for`] with a guard around it: null where there is none.
+/// Calls [`call_for`] under a guard. Returns null for None.
 #[pg_guard]
 unsafe extern "C-unwind" fn call_for_node(
     node: *mut pg_sys::Node,
     targets: *const Targets,
 ) -> *mut pg_sys::Node {
-    // SAFETY: the caller's.
+    // SAFETY: the caller passes a valid node and valid targets.
     unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
 }
 
-/// Has the ids that the defaults of columns give in an INSERT, or by SET column = DEFAULT, noted as numbers of the columns' sequences:
-/// applications ask for `currval` of a sequence afterwards.
+/// Wraps each column default that creates an id in INSERT, MERGE or `UPDATE ... SET column = DEFAULT`. The wrapper records
+/// the id as the current value of the column's sequence, because applications call `currval` afterwards.
 ///
-/// # Safety
-/// `query` is one that may be changed.
+/// # Safety The query is valid and may be changed.
 unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
-    // SAFETY: as above: its lists are of what the server puts there.
+    // SAFETY: the query is valid, so its lists hold nodes of the expected types.
     unsafe {
         let Some(place) = usize::try_from(query.resultRelation).ok().and_then(|place| place.checked_sub(1))
         else {
@@ -199,25 +197,24 @@ unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     }
 }
 
-/// # Safety
-/// The list is of the columns that a row is made of; `tables` are those of the query that it is in.
+/// # Safety The list holds the target entries of a row; `tables` is the range table of the query.
 unsafe fn record_columns(
     columns: *mut pg_sys::List,
     tables: &pgrx::PgList<pg_sys::RangeTblEntry>,
     table: pg_sys::Oid,
     targets: &Targets,
 ) {
-    // SAFETY: as above: an expression is the struct that its tag says.
+    // SAFETY: the lists are valid; the tag of a node names its struct.
     unsafe {
         for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            // Of a column of another type, the values of several rows are converted together.
+            // If a VALUES list has several rows, the cast to the column's type surrounds the reference to the list.
             let value = unconverted(slot);
             if !is_node(*value, pg_sys::NodeTag::T_Var) {
                 record_value(slot, table, (*column).resno, targets);
                 continue;
             }
-            // Of several rows: VALUES (DEFAULT, ...), (DEFAULT, ...).
+            // Several rows: VALUES (DEFAULT, ...), (DEFAULT, ...).
             let var: *mut pg_sys::Var = (*value).cast();
             let row_place = usize::try_from((*var).varno).ok().and_then(|place| place.checked_sub(1));
             let rows = row_place.and_then(|place| tables.get_ptr(place));
@@ -240,10 +237,10 @@ unsafe fn record_columns(
     }
 }
 
-/// # Safety
-/// The slot holds the value of this column: a node or null. What is made belongs to the memory that statements are planned in.
+/// # Safety The slot holds the value of this column: a node or null. The new node is allocated in the planner's memory
+/// context.
 unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
-    // SAFETY: as above.
+    // SAFETY: the slot holds a node or null.
     unsafe {
         let slot = unconverted(slot);
         if gives_id(*slot, targets)
@@ -254,10 +251,10 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
     }
 }
 
-/// The sequence of a column; where it has none, that of the column of the same name in a table that it inherits from: attached with
-/// that one, it takes the same ids.
+/// Returns the sequence of a column. If the column has no sequence, returns that of the inherited column with the same
+/// name. Both columns then take ids from the same source.
 fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<pg_sys::Oid> {
-    // Each once: there may be many ways to a table above.
+    // Visits each column once, because a parent table may be reached by several paths.
     let mut columns = vec![(table, column)];
     let mut next = 0;
     while let Some(&(table, column)) = columns.get(next) {
@@ -274,19 +271,17 @@ fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<p
     None
 }
 
-/// # Safety
-/// The node is one or null.
+/// # Safety The pointer is a node or null.
 unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the pointer is a node or null.
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
 }
 
-/// Where a value hangs before it is made an integer, a smallint or one of a domain.
+/// Strips the casts to integer, smallint and domains. Returns the slot of the value below the casts.
 ///
-/// # Safety
-/// The slot holds a node or null.
+/// # Safety The slot holds a node or null.
 unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
-    // SAFETY: as above; a node's tag tells which struct it is.
+    // SAFETY: the slot holds a node or null; the tag of a node names its struct.
     unsafe {
         loop {
             if is_node(*slot, pg_sys::NodeTag::T_CoerceToDomain) {
@@ -306,22 +301,20 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
     }
 }
 
-/// Returns whether a node is a call of a function that defaults take ids from.
+/// Returns whether a node calls a function that column defaults take ids from.
 ///
-/// # Safety
-/// The node is null or one.
+/// # Safety The pointer is a node or null.
 unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
-    // SAFETY: as above; its tag tells which struct it is.
+    // SAFETY: the pointer is a node or null; the tag of a node names its struct.
     unsafe {
         is_node(node, pg_sys::NodeTag::T_FuncExpr)
             && targets.ids.contains(&(*node.cast::<pg_sys::FuncExpr>()).funcid)
     }
 }
 
-/// A call of a function with a sequence, and with one more argument where there is one, that gives a bigint.
+/// Builds a call that returns a bigint. Its arguments are the sequence and, if given, one more node.
 ///
-/// # Safety
-/// The argument is a node; what is made belongs to the memory that the caller works in.
+/// # Safety The argument is a node. The result is allocated in the current memory context.
 unsafe fn make_call(
     function: pg_sys::Oid,
     sequence: pg_sys::Oid,
@@ -329,7 +322,7 @@ unsafe fn make_call(
 ) -> *mut pg_sys::FuncExpr {
     let (no_oid, size) = (pg_sys::InvalidOid, 4);
     let format = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-    // SAFETY: as above.
+    // SAFETY: the argument is a node.
     unsafe {
         let sequence = pg_sys::Datum::from(sequence);
         let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, no_oid, size, sequence, false, true);
@@ -342,15 +335,16 @@ unsafe fn make_call(
     }
 }
 
-/// Changes calls in place; a `NextValueExpr`, which has no room for one, where it hangs: it is all of a column's value.
+/// Walks a query and redirects its calls. A call is changed in place. A `NextValueExpr` is the default of an identity
+/// column. The node has no room for a call, so the pointer to the node is replaced.
 ///
-/// Has no guard around it, and no destructor in it: errors of what it calls pass through it, and through the walkers.
+/// Errors pass through this function and the walkers, because they have no guard and no destructor.
 unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag;
     if node.is_null() {
         return false;
     }
-    // SAFETY: the context is the targets that `plan` passed; nodes are what their tags say, and the query's own.
+    // SAFETY: the context is the targets that `plan` passed; the tag of a node names its struct; the query owns its nodes.
     unsafe {
         match (*node).type_ {
             NodeTag::T_Query => {
@@ -379,12 +373,11 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
     }
 }
 
-/// Puts a call in the place of a `NextValueExpr`.
+/// Replaces a `NextValueExpr` by a call.
 ///
-/// # Safety
-/// The slot holds a node or null.
+/// # Safety The slot holds a node or null.
 unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
-    // SAFETY: as above.
+    // SAFETY: the slot holds a node or null.
     unsafe {
         let node: *mut pg_sys::Node = (*slot).cast();
         if !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_NextValueExpr {
@@ -396,22 +389,22 @@ unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
     }
 }
 
-/// What no parser writes into a call: that it stands for an identity column's next value.
+/// The parse location that marks a call as the default of an identity column. No parser produces this location.
 const IDENTITY: c_int = -1_574;
 
-/// The call of our function for a `NextValueExpr`, made as narrow as its column; None where the column is of another type.
+/// Builds the call that replaces a `NextValueExpr`, with a cast to the type of the column. Returns None if the type is not
+/// bigint, integer or smallint.
 ///
-/// # Safety
-/// The node is one.
+/// # Safety The node is a `NextValueExpr`.
 unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
-    // SAFETY: as above. What is made belongs to the memory that statements are planned in.
+    // SAFETY: the node is a `NextValueExpr`; the result is allocated in the planner's memory context.
     unsafe {
         let next: *mut pg_sys::NextValueExpr = node.cast();
         let next_of = make_call(targets.calls[Called::Nextval as usize], (*next).seqid, None);
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // No such sequence is bound, but what it gives is what lastval is then.
+            // Sequences of these types are never bound. Calls on such sequences are redirected only for `lastval`.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,
@@ -425,13 +418,12 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
     }
 }
 
-/// Returns whether a call stands for an identity column's next value, for which the server checks no rights on the
-/// sequence. No user can write such a call.
+/// Returns whether a call replaces the default of an identity column. The server checks no privileges on the sequence of
+/// such a default. No user can write such a call.
 ///
-/// # Safety
-/// Called with what the server passes to a function.
+/// # Safety The server calls the function.
 pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
-    // SAFETY: as above; what a function was called by is null, or an expression that its tag tells.
+    // SAFETY: the server's argument. The expression is null, or a node whose tag names its struct.
     unsafe {
         let Some(function) = (*call).flinfo.as_ref() else { return false };
         let expression: *mut c_void = function.fn_expr.cast();

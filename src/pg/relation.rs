@@ -1,4 +1,4 @@
-//! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
+//! Users' tables and sequences, identified by OID. After a wait for a lock, a name may refer to another relation.
 
 use super::role::{self, RoleSettings};
 use super::{extension, tuple};
@@ -6,7 +6,7 @@ use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
 
-/// A relation, as the catalog has it.
+/// A row of `pg_class`.
 #[derive(Clone, Copy, Debug)]
 pub struct Relation {
     oid: pg_sys::Oid,
@@ -17,27 +17,27 @@ pub struct Relation {
 /// The position of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencePosition {
-    /// The number it gave last, or gives next.
+    /// The last number that the sequence returned, or the next one if `is_called` is false.
     pub last_value: i64,
-    /// True if it gave it.
+    /// True if the sequence has returned `last_value`.
     pub is_called: bool,
 }
 
 impl Relation {
-    /// The relation of an oid, as far as this transaction sees; None where there is none. Only within a transaction.
+    /// Returns the relation with this OID, or None if this transaction sees none. Call only within a transaction.
     pub fn find(oid: pg_sys::Oid) -> Option<Self> {
         tuple::cached(pg_sys::SysCacheIdentifier::RELOID, oid, |row| {
-            // SAFETY: a row of the cache is the struct.
+            // SAFETY: a cached row begins with the struct.
             let class: &pg_sys::FormData_pg_class = unsafe { &*pg_sys::GETSTRUCT(row).cast() };
-            // A character of C's has a sign on some machines.
+            // C's `char` is signed on some machines only, so the bytes are compared.
             let is_sequence = class.relkind.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE];
             Self { oid, owner: class.relowner, is_sequence }
         })
     }
 
-    /// The relation of a name in the schema of another. None where there is none. Only within a transaction.
+    /// Returns the relation of this name in the same schema as `other`, or None. Call only within a transaction.
     pub fn beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
-        // SAFETY: within a transaction; the name ends with a zero byte.
+        // SAFETY: the caller is within a transaction; the name ends with a zero byte.
         let oid = unsafe {
             let schema = pg_sys::get_rel_namespace(other);
             (schema != pg_sys::InvalidOid).then(|| pg_sys::get_relname_relid(name.as_ptr(), schema))?
@@ -45,20 +45,20 @@ impl Relation {
         Self::find(oid)
     }
 
-    /// The same, with a lock for writing that lasts until the transaction ends: so it keeps its name and its owner.
+    /// Does the same, and locks the relation for writing until the transaction ends. Name and owner cannot change then.
     pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
         let found = Self::beside(other, name)?;
-        // SAFETY: within a transaction, at whose end the lock goes.
+        // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(found.oid, pg_sys::RowExclusiveLock.cast_signed()) };
-        // It may have been dropped, or renamed, while it was waited for.
+        // The relation may have been dropped or renamed during the wait for the lock.
         Self::beside(other, name).filter(|now| now.oid == found.oid)
     }
 
-    /// Returns whether a role has a privilege on it.
+    /// Returns whether a role has a privilege on the relation.
     pub fn allows(&self, privilege: u32, role: pg_sys::Oid) -> bool {
         #[allow(clippy::cast_lossless, reason = "a type of the server's")]
         let privilege = privilege as pg_sys::AclMode;
-        // SAFETY: within a transaction; the oid is a relation's.
+        // SAFETY: the caller is within a transaction; the OID is that of a relation.
         let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role, privilege) };
         allowed == pg_sys::AclResult::ACLCHECK_OK
     }
@@ -67,23 +67,23 @@ impl Relation {
         self.owner
     }
 
-    /// Locks it against all others until the transaction ends. It may be gone then, or another's.
+    /// Locks the relation exclusively until the transaction ends. During the wait it may be dropped or change its owner.
     pub fn lock(&self) {
-        // SAFETY: within a transaction, at whose end the lock goes.
+        // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
     }
 
-    /// Runs `work` with its owner's rights: see [`role::with_rights`]. Where the caller may see all rows, FORCE ROW LEVEL
-    /// SECURITY does not hide them from the owner either. Fails where the owner's code dropped the extension.
+    /// Runs `work` with the rights of the relation's owner: see [`role::with_rights`]. If the caller may see all rows,
+    /// FORCE ROW LEVEL SECURITY hides none from the owner. Fails if code of the owner dropped the extension.
     pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         extension::outlasting(|| {
             role::with_rights(self.owner, role::bypasses_row_security(), RoleSettings::End, work)
         })
     }
 
-    /// Locks a table against changes of what it is until the transaction ends, where the current role may read any of it.
+    /// Locks the definition of a table until the transaction ends, if the current role may read any of its columns.
     pub fn lock_to_read(&self) {
-        // SAFETY: within a transaction, at whose end the lock goes.
+        // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe {
             let select = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
             let any = pg_sys::AclMaskHow::ACLMASK_ANY;
@@ -94,13 +94,13 @@ impl Relation {
         }
     }
 
-    /// Returns whether the caller gains nothing by its owner's rights: has that role's privileges, and may become it.
+    /// Returns whether the caller has the owner's privileges and may become the owner, and so gains no rights.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
 
-    /// Runs `work`, which reads it, with its owner's rights where the caller may become that role, else with the caller's own: code
-    /// that comes with it never has more than either has.
+    /// Runs `work`, which reads the relation. Uses the owner's rights if the caller may become the owner, else the caller's
+    /// rights. Code of the relation, such as a view or a policy, never gets rights that the caller lacks.
     pub fn as_reader<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.may_act_as_owner() {
             return self.as_owner(work);
@@ -108,19 +108,19 @@ impl Relation {
         extension::outlasting(|| role::with_rights(role::current(), false, RoleSettings::End, work))
     }
 
-    /// Returns whether the caller may read it.
+    /// Returns whether the caller may read the relation.
     pub fn is_readable(&self) -> bool {
         self.allows(pg_sys::ACL_SELECT, role::current())
     }
 
-    /// Returns where a sequence is; None where this is none. Not by a SELECT, which takes a name: a view of that name,
-    /// put there while a lock is waited for, would run its owner's code.
+    /// Returns the position of a sequence; None if the relation is no sequence. Uses no SELECT, because a SELECT takes a
+    /// name. During a wait for a lock, a user could create a view of this name, and the view's code would run.
     pub fn position(&self) -> Option<SequencePosition> {
         if !self.is_sequence {
             return None;
         }
-        // SAFETY: as above. What is opened is what is closed; a sequence has one row, of three columns that are never
-        // null, and stays one as long as it is open.
+        // SAFETY: the caller is within a transaction. The relation is closed again. A sequence has one row of three columns
+        // that are never null, and stays a sequence while it is open.
         unsafe {
             let lock = pg_sys::AccessShareLock.cast_signed();
             let sequence = pg_sys::try_relation_open(self.oid, lock);
@@ -143,10 +143,11 @@ impl Relation {
     }
 }
 
-/// Runs a CREATE SEQUENCE with the caller's rights, and has what it makes be `owner`'s from the beginning, as for an
-/// identity: it is never given away by its name. Gives its oid; None where this is another statement.
+/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` at once, like an identity
+/// sequence. An ALTER SEQUENCE that changes the owner later would have to find the sequence by name. Returns the sequence's
+/// OID; None if the statement is another one.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction. The parser's nodes live as long as the call, and are what their tags say.
+    // SAFETY: the caller is within a transaction. The parser's nodes outlive the call; the tag of a node names its struct.
     unsafe {
         let parsed = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::pg_parse_query(statement.as_ptr()));
         let raw = parsed.get_ptr(0).filter(|_| parsed.len() == 1)?;
@@ -170,14 +171,13 @@ pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::O
     }
 }
 
-/// Runs a statement that is no query, as if a user had sent it.
+/// Runs a utility statement, as if a user had sent it.
 ///
-/// # Safety
-/// `planned` is one with a utility's parse tree.
+/// # Safety `planned` holds the parse tree of a utility statement.
 unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
     let context = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY;
     let (nothing, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: as above. The receiver is the server's own that throws everything away.
+    // SAFETY: the caller passes such a statement. `None_Receiver` is the server's receiver that discards all rows.
     unsafe {
         let (text, receiver) = (text.as_ptr(), pg_sys::None_Receiver);
         pg_sys::ProcessUtility(
@@ -190,23 +190,23 @@ unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
             receiver,
             std::ptr::null_mut(),
         );
-        // Its result is seen from here on.
+        // Makes the result visible to later commands.
         pg_sys::CommandCounterIncrement();
     }
 }
 
-/// `pg_inherits`, and its index by the table below.
+/// OIDs of `pg_inherits`, and of its index on the child table.
 const INHERITS: u32 = 2611;
 const INHERITS_BY_TABLE: u32 = 2680;
 
-/// The columns of the same name in the tables directly above. Only within a transaction.
+/// Returns the columns of the same name in the direct parents of a table. Call only within a transaction.
 pub fn columns_above(table: pg_sys::Oid, column: i16) -> Vec<(pg_sys::Oid, i16)> {
-    // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
+    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_attname(table, column, true) };
     if name.is_null() {
         return Vec::new();
     }
-    // SAFETY: the same; 0 where there is none of that name.
+    // SAFETY: the caller is within a transaction; the result is 0 if the parent has no such column.
     let column_of = |parent| unsafe { pg_sys::get_attnum(parent, name) };
     let columns = parents(table).into_iter().map(|parent| (parent, column_of(parent)));
     columns.filter(|(_, column)| *column > 0).collect()
@@ -216,7 +216,7 @@ fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     const TABLE: i16 = 1;
     const PARENT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
     let mut found = Vec::new();
-    // SAFETY: within a transaction. What is opened is what is closed; the columns of a row are never null.
+    // SAFETY: the caller is within a transaction. The relation is closed again; the columns of a row are never null.
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
         let inherits = pg_sys::table_open(INHERITS.into(), lock);

@@ -1,21 +1,21 @@
-//! Callbacks for changes of relations: by one callback of the server's for all that want to know. A process has few places
-//! for those, it ends where there is none, and other extensions take them, too: Citus half of them.
+//! Relcache invalidations, passed from one server callback to all listeners. A process can register only few server
+//! callbacks, and ends if all are taken. Other extensions also need callbacks: Citus takes half of them.
 
 use super::process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
 use std::cell::Cell;
 use std::sync::Once;
 
-/// Called with a relation that was changed or dropped; with no oid, any may have been. Must not fail, and calls nothing of the server that
-/// may look at a catalog.
+/// A function that runs when a relation was changed or dropped. An invalid OID stands for every relation. The function must
+/// not fail, and must not call server functions that may read a catalog.
 type Listener = fn(pg_sys::Oid);
 
-/// More than there are in the code.
+/// An upper bound for the number of listeners.
 const MOST: usize = 8;
 
 static LISTENERS: PerProcess<Cell<[Option<Listener>; MOST]>> = PerProcess::new(Cell::new([None; MOST]));
 
-/// Has a listener called from now on. Each is to call this once in its generation.
+/// Adds a listener. Each listener must be added only once in a process.
 pub fn listen(listener: Listener) {
     static ONCE: Once = Once::new();
     let mut listeners = LISTENERS.get();
@@ -23,7 +23,7 @@ pub fn listen(listener: Listener) {
     let Some(place) = place else { unreachable!("there is a place for each") };
     *place = Some(listener);
     LISTENERS.set(listeners);
-    // SAFETY: registered once for the life of the process.
+    // SAFETY: the callback is registered once in the life of the process.
     ONCE.call_once(|| unsafe {
         pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0));
     });

@@ -1,37 +1,37 @@
-//! Rows that arrive by logical replication.
+//! Detection of the server's logical replication workers.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The entry points of the server's own processes that apply rows.
+/// Entry points of the server's workers that apply rows.
 const APPLIERS: [&CStr; 3] = [
     c"ApplyWorkerMain",
     if cfg!(feature = "pg19") { c"TableSyncWorkerMain" } else { c"TablesyncWorkerMain" },
     c"ParallelApplyWorkerMain",
 ];
-/// The entry point of the process that sets sequences as a publisher's stand, from 19 on.
+/// Entry point of the worker that copies the positions of the publisher's sequences. The worker exists since Postgres 19.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
-/// Returns whether the row that a trigger is called for came from a publisher: this process applies such rows, and no
-/// function runs a statement in it now, as triggers and the like do by SPI.
+/// Returns whether logical replication delivered the row for which a trigger is called. Returns false if a function inserts
+/// the row through SPI, as other triggers may.
 pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }
 
-/// Returns whether this process applies such rows.
+/// Returns whether this process applies rows of a publisher.
 pub fn is_applier() -> bool {
-    // Before 17 the last one had a process of the first kind.
+    // Before Postgres 17 the table synchronization worker also had the entry point `ApplyWorkerMain`.
     entry_point().is_some_and(|function| APPLIERS.contains(&function))
 }
 
-/// Returns whether this process sets sequences as a publisher's stand.
+/// Returns whether this process copies the positions of a publisher's sequences.
 pub fn is_setting_sequences() -> bool {
     cfg!(feature = "pg19") && entry_point() == Some(SEQUENCES)
 }
 
-/// The function that this process runs; None where it is no background worker of the server's own.
+/// Returns the function that this process runs; None if it is not one of the server's own background workers.
 fn entry_point() -> Option<&'static CStr> {
-    // SAFETY: the server's own, set when a background worker starts and never changed; both names are C strings.
+    // SAFETY: the server sets the entry when a background worker starts, and never changes it; both names are C strings.
     unsafe {
         let entry = pg_sys::MyBgworkerEntry.as_ref()?;
         let library = CStr::from_ptr(entry.bgw_library_name.as_ptr());
@@ -39,8 +39,8 @@ fn entry_point() -> Option<&'static CStr> {
     }
 }
 
-/// Returns whether this is called by a statement that a function runs.
+/// Returns whether a function is running the current statement through SPI.
 fn is_within_spi() -> bool {
-    // SAFETY: looks for a relation of a name that none has, and does nothing else.
+    // SAFETY: looks up a relation under a name that none has, and has no other effect.
     unsafe { pg_sys::SPI_unregister_relation(c"".as_ptr()) != pg_sys::SPI_ERROR_UNCONNECTED }
 }

@@ -1,4 +1,4 @@
-//! Errors as Postgres reports them: each kind of error gets its SQLSTATE here, and nowhere else.
+//! Error reports. No other module assigns SQLSTATEs to kinds of errors.
 
 use crate::pg::encoding::legible;
 use crate::pg::server;
@@ -7,7 +7,8 @@ use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
 
-/// An error as a session's user is told of it: not every user is to know where other servers are. The log has all of it.
+/// Returns the report for the session's user. Users without `pg_read_all_stats` do not see the addresses of other servers.
+/// The log has the whole text.
 #[cold]
 pub fn report(error: &impl Explain) -> ErrorReport {
     let for_others = error.for_others().filter(|_| !server::may_see_all_activity());
@@ -17,7 +18,7 @@ pub fn report(error: &impl Explain) -> ErrorReport {
     }
 }
 
-/// An error as the log is told of it.
+/// Returns the report with all details, for the log.
 #[cold]
 pub fn for_log(error: &impl Explain) -> ErrorReport {
     with(error, &error.to_string(), error.detail())
@@ -34,7 +35,7 @@ fn with(error: &impl Explain, message: &str, detail: Option<String>) -> ErrorRep
     report
 }
 
-/// The SQLSTATE of errors of a kind.
+/// Returns the SQLSTATE for a kind of error.
 pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
     use PgSqlErrorCode as Code;
     match kind {
@@ -61,14 +62,14 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
     }
 }
 
-/// An argument that can't be right.
+/// Returns the error for an invalid argument.
 #[cold]
 pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
 }
 
-/// A state of the server or the database in which this cannot be done.
+/// Returns the error for a state of the server or the database in which a call is not possible.
 #[cold]
 pub fn not_ready(
     message: impl Into<String>,
@@ -79,13 +80,13 @@ pub fn not_ready(
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail).set_hint(hint)
 }
 
-/// A right that the caller lacks.
+/// Returns the error for a missing privilege.
 #[cold]
 pub fn denied(message: &'static str) -> ErrorReport {
     ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
 }
 
-/// Returns what an error said that was caught.
+/// Returns the report of an error that was caught.
 pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
     match error {
         CaughtError::PostgresError(report)
@@ -94,7 +95,7 @@ pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
     }
 }
 
-/// An error of SPI's that is no SQL error.
+/// Returns the report for an error of SPI itself.
 #[cold]
 pub fn spi(error: &SpiError) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
@@ -105,18 +106,18 @@ pub fn spi(error: &SpiError) -> ErrorReport {
     )
 }
 
-/// A message as the sentence that a DETAIL is.
+/// Turns a message into a sentence for DETAIL: its first letter becomes a capital.
 pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The five letters of an SQLSTATE, which the server packs six bits each.
+/// Returns the five characters of an SQLSTATE, which the server packs into six bits each.
 pub fn letters(code: i32) -> [u8; 5] {
     [0, 1, 2, 3, 4].map(|index| b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])
 }
 
-/// The same as a text.
+/// Returns an SQLSTATE as text.
 pub fn sqlstate(code: i32) -> String {
     letters(code).map(char::from).iter().collect()
 }
@@ -129,7 +130,7 @@ pub fn log(message: impl Into<String>) {
     ErrorReport::new(code, message.into(), function_name!()).report(PgLogLevel::LOG);
 }
 
-/// Reports an error where a `Result` can't be returned: in an iterator, or at server start.
+/// Throws an error in code that cannot return a `Result`, such as iterators and hooks.
 #[cold]
 pub fn raise(report: impl Into<ErrorReport>) -> ! {
     report.into().report(PgLogLevel::ERROR);

@@ -1,5 +1,7 @@
-//! A look at rows of the extension's tables as the server looks at its catalogs: with what is committed by now, without
-//! SQL, and without rights on them. It leaves no lock behind, as a call's transaction may go on for long.
+//! Direct reads of the extension's tables, without SQL and without privileges on them.
+//!
+//! A read sees all committed rows, like the server's reads of its catalogs. A read leaves no lock behind, because the
+//! caller's transaction may go on for long.
 
 use super::catalog::{Open, Source, Table, Type, Unseen};
 use super::read_lock::{Lock, Wait};
@@ -9,16 +11,16 @@ use super::tuple;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
-/// The rows that count.
+/// The rows that a read sees.
 #[derive(Clone, Copy)]
 pub enum View {
-    /// Those that are committed by now: by the server's newest snapshot, also in parallel queries.
+    /// Committed rows, by the server's newest snapshot. Works in parallel queries, too.
     Committed,
-    /// Those, too, that other transactions have inserted or deleted and not committed yet.
+    /// Committed rows, and rows that other transactions have inserted or deleted without a commit yet.
     Dirty,
 }
 
-/// The value that a column is compared with.
+/// The value that a column must equal.
 #[derive(Clone, Copy)]
 pub enum Sought<'a> {
     Text(&'a TagText),
@@ -27,7 +29,7 @@ pub enum Sought<'a> {
 }
 
 impl Sought<'_> {
-    /// The type of the column, the value as the server has it, and the function that compares.
+    /// Returns the type of the column, the value as a datum, and the OID of the comparison function.
     fn datum(self) -> Option<(Type, pg_sys::Datum, u32)> {
         Some(match self {
             Self::Text(text) => (Type::Text, (*text).into_datum()?, pg_sys::F_TEXTEQ),
@@ -37,8 +39,9 @@ impl Sought<'_> {
     }
 }
 
-/// Calls `each` with the rows of a table in which these columns, which its primary key begins with or is, have these values; with all rows
-/// where there are none. Gives the table. Only within a transaction, of which it sees more than that does: all that is committed by now.
+/// Calls `each` with the rows in which the columns have these values. The columns are the first columns of the primary key;
+/// without columns, all rows match. Returns the OID of the table. Sees every committed row, even if the caller's snapshot
+/// is older. Call only within a transaction.
 pub fn look(
     table: &'static Table,
     wait: Wait,
@@ -51,7 +54,7 @@ pub fn look(
     })
 }
 
-/// Returns whether a table has such a row; with no columns, any.
+/// Returns whether the table has a row in which the columns have these values. Without columns, any row counts.
 pub fn has(
     table: &'static Table,
     wait: Wait,
@@ -66,68 +69,68 @@ pub fn has(
     look_until(table, wait, view, columns, each).map(|_| found)
 }
 
-/// A row that is looked at. To read a column as another type than the table declares is an error (55000).
+/// The current row of a read. Reading a column as another type than the table declares is an error (55000).
 pub struct Row<'a> {
     table: &'a Open,
     tuple: pg_sys::HeapTuple,
 }
 
 impl Row<'_> {
-    /// A column of text, of a tag's length at most; None where it is null, or longer.
+    /// Returns a text column; None if it is null, or longer than a tag may be.
     pub fn tag(&self, column: &CStr) -> Option<TagText> {
         let datum = self.value(column, Type::Text)?;
-        // SAFETY: it is a text.
+        // SAFETY: the value is a text.
         unsafe { TagText::from_polymorphic_datum(datum, false, pg_sys::TEXTOID) }
     }
 
-    /// A column of text; None where it is null.
+    /// Returns a text column; None if it is null.
     pub fn text(&self, column: &CStr) -> Option<String> {
         let text = self.value(column, Type::Text)?;
-        // SAFETY: it is a text.
+        // SAFETY: the value is a text.
         Some(String::from_utf8_lossy(unsafe { bytes_of(text) }).into_owned())
     }
 
-    /// A column that is a name; None where it is null.
+    /// Returns a column of type name; None if it is null.
     pub fn name(&self, column: &CStr) -> Option<String> {
         let name = self.value(column, Type::Name)?;
-        // SAFETY: it is a name, which ends with a zero byte.
+        // SAFETY: the value is a name, which ends with a zero byte.
         Some(unsafe { CStr::from_ptr(name.cast_mut_ptr()) }.to_string_lossy().into_owned())
     }
 
-    /// A column that is a bigint; None where it is null.
+    /// Returns a bigint column; None if it is null.
     pub fn number(&self, column: &CStr) -> Option<i64> {
         self.read(column, Type::Bigint)
     }
 
-    /// A column that is a boolean; None where it is null, or an earlier version has none.
+    /// Returns a boolean column; None if it is null, or if the installed version lacks the column.
     pub fn boolean(&self, column: &CStr) -> Option<bool> {
         self.read(column, Type::Boolean)
     }
 
-    /// Returns whether a column of text is null.
+    /// Returns whether a text column is null.
     pub fn has_no_text(&self, column: &CStr) -> bool {
         self.value(column, Type::Text).is_none()
     }
 
-    /// A column that is an oid; None where it is null.
+    /// Returns an OID column; None if it is null.
     pub fn oid(&self, column: &CStr) -> Option<pg_sys::Oid> {
         self.read(column, Type::Oid)
     }
 
-    /// A column that is an integer; None where it is null.
+    /// Returns an integer column; None if it is null.
     pub fn int(&self, column: &CStr) -> Option<i32> {
         self.read(column, Type::Integer)
     }
 
     fn read<T: FromDatum>(&self, column: &CStr, of: Type) -> Option<T> {
-        // SAFETY: the accessors above ask for the type that the column has.
+        // SAFETY: the accessors pass the type that the column has.
         self.value(column, of).and_then(|value| unsafe { T::from_datum(value, false) })
     }
 
     fn value(&self, column: &CStr, of: Type) -> Option<pg_sys::Datum> {
         let number = self.table.number(column, of)?;
         let mut is_null = false;
-        // SAFETY: the row is one of the table's, which has this column, and there while it is looked at.
+        // SAFETY: the row belongs to the table, which has this column, and lives during the read.
         let value = unsafe {
             pg_sys::heap_getattr(self.tuple, number.into(), (*self.table.relation()).rd_att, &mut is_null)
         };
@@ -135,7 +138,7 @@ impl Row<'_> {
     }
 }
 
-/// The same until `each` has seen enough and says false.
+/// Does the same as [`look`], for a chosen view. Stops when `each` returns false.
 fn look_until(
     table: &'static Table,
     wait: Wait,
@@ -170,7 +173,7 @@ fn look_by_key(
         View::Committed => std::ptr::null_mut(),
         View::Dirty => &raw mut dirty,
     };
-    // SAFETY: the table is open, and the index, if any, is its own and locked.
+    // SAFETY: the table is open; the index belongs to it and is locked.
     unsafe {
         tuple::scan(table.relation(), index, snapshot, &mut keys, |row| each(&Row { table, tuple: row }));
     };
@@ -180,9 +183,9 @@ fn look_by_key(
     Ok(())
 }
 
-/// The index of the primary key.
+/// Returns the index of the primary key.
 fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
-    // SAFETY: the table is open. Its list of indexes, when it was made, says which one that is.
+    // SAFETY: the table is open. Building the list of indexes also sets `rd_pkindex`.
     let key = unsafe {
         pg_sys::list_free(pg_sys::RelationGetIndexList(table.relation()));
         (*table.relation()).rd_pkindex
@@ -190,15 +193,14 @@ fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
     (key != pg_sys::InvalidOid).then_some(key)
 }
 
-/// The condition that a column has this value.
+/// Builds the scan key for `column = value`.
 fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKeyData> {
     let (of, value, equal) = sought.datum()?;
     let number = table.number(column, of)?;
     let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;
     let mut key = pg_sys::ScanKeyData::default();
     let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-    // SAFETY: the table is open, and has this column. The key's fields are written; what it
-    // compares with lives as long as the call.
+    // SAFETY: the table is open and has this column. The value outlives the scan.
     unsafe {
         let table = (*table.relation()).rd_id;
         pg_sys::get_atttypetypmodcoll(table, number, &raw mut kind, &raw mut typmod, &raw mut collation);

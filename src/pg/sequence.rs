@@ -1,4 +1,4 @@
-//! Sequences of others: how they count, who may use them, and calls of the server's functions for them.
+//! Users' sequences: their properties, privileges, locks, and the server's sequence functions.
 
 use super::process::PerProcess;
 use super::{relcache, role, tuple};
@@ -7,20 +7,21 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::{Once, OnceLock};
 
-// Not in pg_sys.
+// pg_sys does not declare this function.
 unsafe extern "C-unwind" {
     fn nextval_internal(sequence: pg_sys::Oid, check_permissions: bool) -> i64;
 }
 
-/// The action for a change of a table.
+/// The action after a change of a relation.
 type OnSequenceChange = fn();
 
-/// The table that is watched, where there is one, and what is done.
+/// The watched table, if any, and the action.
 type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called, and all statements planned anew, whenever this table was changed or dropped; with none, whenever any was.
+/// Runs `action` whenever this table has changed, and then discards all plans of this process. With None, runs `action`
+/// whenever any relation has changed. A later call replaces the earlier one.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
@@ -39,7 +40,8 @@ fn changed(relation: pg_sys::Oid) {
 
 static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 
-/// Has `action` called in each process whenever a relation was changed. It must not fail. Only while the server loads libraries.
+/// Runs `action` in each process whenever any relation has changed. `action` must not fail. Call only while libraries are
+/// loaded.
 pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
     relcache::listen(any_changed);
@@ -51,32 +53,31 @@ fn any_changed(_relation: pg_sys::Oid) {
     }
 }
 
-/// Has all statements planned anew.
+/// Discards all plans of this process, so that each statement is planned again.
 pub fn plan_anew() {
-    // SAFETY: as the server does itself when a catalog changes that any plan may rest on.
+    // SAFETY: the server does the same when a catalog changes that any plan may depend on.
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence against being altered, bound or dropped until the transaction ends, and takes in earlier changes.
+/// Locks a sequence against ALTER, DROP and binding until the transaction ends. Makes earlier changes of this kind visible.
 pub fn lock(sequence: pg_sys::Oid) {
-    // SAFETY: within a transaction, at whose end the lock goes.
+    // SAFETY: the caller is within a transaction, which releases the lock at its end.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
 }
 
-/// Lets such a lock for reading go.
+/// Releases a read lock.
 pub fn unlock(sequence: pg_sys::Oid) {
-    // SAFETY: the lock was taken before, in this transaction.
+    // SAFETY: this transaction has taken the lock.
     unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
 }
 
-/// The same for reading, if that is to be had at once; it always is where this transaction has another lock on it.
+/// Takes a read lock if it is available at once. Another lock of this transaction does not conflict.
 pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
-/// Returns whether this transaction has given a sequence another file, as a restart does, and has locked it for that.
-/// The caller has it locked for reading, at least.
+/// Returns whether this transaction has given the sequence a new file, as a restart does. The caller holds a lock.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -88,18 +89,18 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Returns whether this transaction has created a sequence. The caller has it locked for reading, at least.
+/// Returns whether this transaction has created the sequence. The caller holds a lock.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }
 
-/// The subtransaction that an entry of the relation cache names; 0 where it names none.
+/// Returns a subtransaction id from the relcache entry of a sequence; 0 if the entry has none.
 fn since_when(
     sequence: pg_sys::Oid,
     read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
 ) -> pg_sys::SubTransactionId {
     let lock = pg_sys::NoLock.cast_signed();
-    // SAFETY: within a transaction, with a lock; null where the relation is gone. What is opened is closed.
+    // SAFETY: the caller is within a transaction, with a lock; null if the relation is gone. The relation is closed again.
     unsafe {
         let relation = pg_sys::try_relation_open(sequence, lock);
         let Some(open) = relation.as_ref() else { return 0 };
@@ -109,14 +110,14 @@ fn since_when(
     }
 }
 
-/// The column that owns a sequence, or is an identity by it. Only within a transaction.
+/// Returns the column that owns a sequence, as a serial or an identity column does. Call only within a transaction.
 pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
-    /// The kinds of dependency of a serial's, and of an identity's.
+    /// The dependency types of serial and identity columns.
     const AUTOMATIC: u8 = b'a';
     const INTERNAL: u8 = b'i';
     let (mut table, mut column) = (pg_sys::InvalidOid, 0);
     let mut is_owned = |kind: u8| {
-        // SAFETY: as above; a scan of the catalog, which writes to both.
+        // SAFETY: the caller is within a transaction; a catalog scan that writes to both variables.
         unsafe { pg_sys::sequenceIsOwned(sequence, kind.cast_signed() as _, &raw mut table, &raw mut column) }
     };
     let is_owned = is_owned(AUTOMATIC) || is_owned(INTERNAL);
@@ -124,9 +125,9 @@ pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
     Some((table, i16::try_from(column).ok()?))
 }
 
-/// The columns of a table that own sequences, and those. Only within a transaction.
+/// Returns the columns of a table that own sequences, each with its sequence. Call only within a transaction.
 pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
-    // SAFETY: as above; a scan of the catalog, which gives a list of oids.
+    // SAFETY: the caller is within a transaction; a catalog scan that returns a list of OIDs.
     let owned = unsafe {
         let list = pg_sys::getOwnedSequences(table);
         let count = list.as_ref().and_then(|list| usize::try_from(list.length).ok()).unwrap_or_default();
@@ -139,13 +140,13 @@ pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
     owned.into_iter().filter_map(column_of).collect()
 }
 
-/// Returns whether a relation is a sequence. Only within a transaction.
+/// Returns whether a relation is a sequence. Call only within a transaction.
 pub fn is_sequence(relation: pg_sys::Oid) -> bool {
-    // SAFETY: as above. A character of C's has a sign on some machines.
+    // SAFETY: the caller is within a transaction. C's `char` is signed on some machines only, so the bytes are compared.
     unsafe { pg_sys::get_rel_relkind(relation) }.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE]
 }
 
-/// The terms by which a sequence counts.
+/// The properties of a sequence in `pg_sequence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceTerms {
     pub increment: i64,
@@ -155,11 +156,11 @@ pub struct SequenceTerms {
     pub is_bigint: bool,
 }
 
-/// Returns how a sequence counts; None where there is none of this oid. Only within a transaction.
+/// Returns the properties of a sequence; None if there is no sequence with this OID. Call only within a transaction.
 pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     let cache = pg_sys::SysCacheIdentifier::SEQRELID;
     tuple::cached(cache, sequence, |row| {
-        // SAFETY: columns of pg_sequence, which are never null: an oid, three bigints and a boolean.
+        // SAFETY: these columns of pg_sequence are never null: an OID, three bigints and a boolean.
         let datum =
             |column| unsafe { tuple::cached_column(cache, row, column) }.map_or(0, pg_sys::Datum::value);
         let number = |column| datum(column).cast_signed() as i64;
@@ -173,58 +174,58 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     })
 }
 
-/// Returns what a sequence is called; an empty name where it is gone. Only within a transaction.
+/// Returns the name of a sequence; empty if it is gone. Call only within a transaction.
 pub fn name(sequence: pg_sys::Oid) -> String {
-    // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
+    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_rel_name(sequence) };
     if name.is_null() {
         return String::new();
     }
-    // SAFETY: as above; a name ends with a zero byte.
+    // SAFETY: a name ends with a zero byte.
     unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
-/// The use that a role wants to make of a sequence.
+/// The use of a sequence that privileges are checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceUse {
-    /// The next number.
+    /// Taking the next number.
     Next,
-    /// The number that the session got.
+    /// Reading the number that the session took last.
     Look,
-    /// To move it.
+    /// Setting the position.
     Set,
 }
 
-/// Returns whether the current role may use a sequence so. Only within a transaction.
+/// Returns whether the current role may use a sequence in this way. Call only within a transaction.
 pub fn allows(sequence: pg_sys::Oid, usage: SequenceUse) -> bool {
     let rights = match usage {
         SequenceUse::Next => pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE,
         SequenceUse::Look => pg_sys::ACL_SELECT | pg_sys::ACL_USAGE,
         SequenceUse::Set => pg_sys::ACL_UPDATE,
     };
-    // SAFETY: as above; of several rights any does.
+    // SAFETY: the caller is within a transaction; any one of the privileges suffices.
     let allowed =
         unsafe { pg_sys::pg_class_aclcheck(sequence, role::current(), pg_sys::AclMode::from(rights)) };
     allowed == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// The server's nextval; without a look at rights for an identity column.
+/// Calls the server's nextval. `checked` is false for identity columns, which need no privilege on the sequence.
 pub fn nextval(sequence: pg_sys::Oid, checked: bool) -> i64 {
-    // SAFETY: within a transaction; errors of the server's become panics at the boundary.
+    // SAFETY: the caller is within a transaction; the boundary turns the server's errors into panics.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| nextval_internal(sequence, checked)) }
 }
 
-/// The server's currval.
+/// Calls the server's currval.
 pub fn currval(sequence: pg_sys::Oid) -> i64 {
     call(pg_sys::currval_oid, &[sequence.into_datum()])
 }
 
-/// The server's lastval.
+/// Calls the server's lastval.
 pub fn lastval() -> i64 {
     call(pg_sys::lastval, &[])
 }
 
-/// The server's setval.
+/// Calls the server's setval.
 pub fn setval(sequence: pg_sys::Oid, value: i64, is_called: bool) -> i64 {
     call(pg_sys::setval3_oid, &[sequence.into_datum(), value.into_datum(), is_called.into_datum()])
 }
@@ -233,7 +234,7 @@ fn call(
     function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     arguments: &[Option<pg_sys::Datum>],
 ) -> i64 {
-    // SAFETY: one of the server's functions of these arguments, all of which give a bigint.
+    // SAFETY: a server function that takes these arguments and returns a bigint.
     let number: Option<i64> = unsafe { pgrx::direct_function_call(function, arguments) };
     number.unwrap_or_default()
 }

@@ -1,48 +1,48 @@
-//! The server's own variables.
+//! Global variables of the server.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns whether `shared_preload_libraries` is being loaded.
+/// Returns whether the server is loading `shared_preload_libraries`.
 pub fn preloading() -> bool {
-    // SAFETY: a plain variable of the server, written only by the postmaster at start.
+    // SAFETY: a plain variable, which only the postmaster writes at start.
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Returns whether `pg_upgrade` has started this server: writes and connections would be in its way.
+/// Returns whether `pg_upgrade` has started this server. Writes and connections would disturb `pg_upgrade`.
 pub fn upgrading() -> bool {
-    // SAFETY: a plain variable of the server, set before it loads libraries.
+    // SAFETY: a plain variable, set before the server loads libraries.
     unsafe { pg_sys::IsBinaryUpgrade }
 }
 
 static RECOVERY_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether the server is known not to replay its log. Once over, recovery stays over.
+/// Returns whether recovery is known to have ended. Recovery cannot begin again.
 #[inline]
 pub fn out_of_recovery() -> bool {
     RECOVERY_OVER.load(Ordering::Relaxed)
 }
 
-/// Returns whether the server replays its log.
+/// Returns whether the server is in recovery.
 pub fn in_recovery() -> bool {
     if !out_of_recovery() {
-        // SAFETY: callable by every process that is attached to shared memory, as all that run SQL are.
+        // SAFETY: callable in every process that is attached to shared memory.
         let over = unsafe { !pg_sys::RecoveryInProgress() };
         RECOVERY_OVER.store(over, Ordering::Relaxed);
     }
     !out_of_recovery()
 }
 
-/// Fails where the server replays its log, as the commands that write do there. Else it would be an internal error.
+/// Raises the server's error for commands that cannot run during recovery, instead of the internal error of a write.
 pub fn refuse_during_recovery() {
-    // SAFETY: the text is a constant; the error is the server's own.
+    // SAFETY: the text is a constant.
     unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };
 }
 
-/// Fails where a command may not write: in recovery, a read-only transaction or a parallel query. The errors are the server's.
+/// Raises the server's error if a command must not write: in recovery, in a read-only transaction or in a parallel query.
 pub fn refuse_unless_writable(command: &'static CStr) {
-    // SAFETY: the text is a constant; the errors are the server's own.
+    // SAFETY: the text is a constant.
     unsafe {
         pg_sys::PreventCommandDuringRecovery(command.as_ptr());
         pg_sys::PreventCommandIfReadOnly(command.as_ptr());
@@ -50,19 +50,19 @@ pub fn refuse_unless_writable(command: &'static CStr) {
     }
 }
 
-// The raw symbol: it cannot fail.
+// This declaration bypasses pg_sys's wrapper, because this function cannot fail.
 unsafe extern "C-unwind" {
     fn IsInParallelMode() -> bool;
 }
 
-/// Returns whether a command is known to be one that may write: where it is not, [`refuse_unless_writable`] tells.
+/// Returns whether a write is known to be allowed. If the result is false, [`refuse_unless_writable`] decides.
 #[inline]
 pub fn is_writable() -> bool {
-    // SAFETY: variables of this process.
+    // SAFETY: reads variables of this process.
     out_of_recovery() && unsafe { !pg_sys::XactReadOnly && !IsInParallelMode() }
 }
 
-/// The number of this process among those that run SQL: 0 to `max_processes() - 1`, its own while it lives.
+/// Returns the number of this process, from 0 to `max_processes() - 1`. Processes that run SQL have different numbers.
 #[inline]
 pub fn process_number() -> usize {
     // SAFETY: set once at the start of every process that runs SQL.
@@ -88,10 +88,10 @@ pub fn leader_number() -> usize {
 
 /// Returns the number of processes that can run SQL at once.
 pub fn max_processes() -> usize {
-    // SAFETY: a plain variable of the server, fixed before shared memory is sized.
+    // SAFETY: a plain variable, fixed before shared memory is sized.
     #[cfg(not(feature = "pg14"))]
     let processes = usize::try_from(unsafe { pg_sys::MaxBackends }).unwrap_or(0).max(1);
-    // These add them up only after libraries were loaded, which is too late. One more is the launcher of autovacuum.
+    // Postgres 14 computes MaxBackends after it has loaded libraries. The 1 stands for the autovacuum launcher.
     #[cfg(feature = "pg14")]
     let processes =
         [c"max_connections", c"autovacuum_max_workers", c"max_worker_processes", c"max_wal_senders"]
@@ -102,23 +102,23 @@ pub fn max_processes() -> usize {
     processes
 }
 
-/// Returns the number of workers that can run at once.
+/// Returns the highest number of background workers that can run at once.
 pub fn max_workers() -> usize {
-    // SAFETY: a plain variable of the server, fixed before libraries are loaded.
+    // SAFETY: a plain variable, fixed before libraries are loaded.
     let workers = unsafe { pg_sys::max_worker_processes };
     usize::try_from(workers).unwrap_or(0).max(1)
 }
 
-/// Returns whether the user may see what others do: a member of `pg_read_all_stats`.
+/// Returns whether the current role is a member of `pg_read_all_stats`, so that it may see the activity of other users.
 pub fn may_see_all_activity() -> bool {
-    /// The role's oid, in all versions.
+    /// The OID of `pg_read_all_stats`, the same in all versions.
     const READ_ALL_STATS: u32 = 3375;
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), READ_ALL_STATS.into()) }
 }
 
-/// The database that this process is connected to.
+/// Returns the OID of the database that this process is connected to.
 pub fn database() -> u32 {
-    // SAFETY: a plain variable of this process, set when it connected.
+    // SAFETY: a plain variable of this process, set when it connects.
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }

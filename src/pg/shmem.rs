@@ -1,4 +1,4 @@
-//! Shared memory: values that are made at server start.
+//! Shared memory: values that are created at server start.
 
 use super::lock;
 use pgrx::{pg_guard, pg_sys};
@@ -8,53 +8,52 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// A value in shared memory, the same for all processes: they are forked from the postmaster that made it.
+/// A value in shared memory. All processes see it at the same address, because they are forked from the postmaster.
 pub struct Shmem<T> {
-    /// Its name in the server.
+    /// The name of the block.
     name: &'static CStr,
-    /// The bytes behind it that its arrays take.
+    /// Returns the number of bytes for the arrays behind the value.
     rest: fn() -> usize,
-    /// Makes it; None where it is not to be had.
+    /// Creates the value; None if the configuration does not allow it.
     make: fn(&mut Rest) -> Option<T>,
     place: AtomicPtr<T>,
 }
 
 impl<T: Send + Sync> Shmem<T> {
-    /// A value that the server makes when it starts, if that is asked of it.
+    /// Declares a value that the server creates at start, if [`request`] names its block.
     pub const fn new(name: &'static CStr, rest: fn() -> usize, make: fn(&mut Rest) -> Option<T>) -> Self {
-        // A value that has to be dropped has something outside of the block.
+        // A type with a destructor would own something outside of the block.
         const { assert!(!needs_drop::<T>() && align_of::<T>() <= CACHE_LINE) };
         Self { name, rest, make, place: AtomicPtr::new(null_mut()) }
     }
 
-    /// The value; None where the library was not preloaded.
+    /// Returns the value; None if the library was not preloaded.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or what `lay_out` left there, which lives and stays where it is as long as this process.
+        // SAFETY: null, or the value that `lay_out` has written, which stays valid as long as this process.
         unsafe { self.place.load(Relaxed).as_ref() }
     }
 }
 
-/// The memory behind a value, for arrays whose lengths are known only when the server starts.
+/// The memory behind a value, for arrays with a length that is known only at server start.
 pub struct Rest {
     next: *mut u8,
     left: usize,
 }
 
 impl Rest {
-    /// The bytes that an array takes at most.
+    /// Returns an upper bound for the bytes that an array takes.
     pub const fn for_array<T>(len: usize) -> usize {
         len * size_of::<T>() + align_of::<T>()
     }
 
-    /// The next array.
+    /// Allocates the next array.
     pub fn array<T: Send + Sync>(&mut self, len: usize, mut value: impl FnMut() -> T) -> &'static mut [T] {
         const { assert!(!needs_drop::<T>()) };
         let skipped = self.next.align_offset(align_of::<T>());
         let size = skipped.saturating_add(len.saturating_mul(size_of::<T>()));
         assert!(size <= self.left, "arrays in shared memory take more than was asked for");
-        // SAFETY: there is room for as many values, aligned, and it is given away only here; all are written before they
-        // are read.
+        // SAFETY: the range is large enough, aligned and given away once; all elements are written before they are read.
         unsafe {
             let start: *mut T = self.next.add(skipped).cast();
             (self.next, self.left) = (self.next.add(size), self.left - size);
@@ -66,14 +65,13 @@ impl Rest {
     }
 }
 
-/// A block of shared memory, whatever is in it.
+/// A block of shared memory, independent of the type of its value.
 pub trait SharedBlock: Sync {
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     fn size(&self) -> usize;
-    /// Has the value in it made, unless it is there.
+    /// Creates the value, unless it exists.
     ///
-    /// # Safety
-    /// Only from the startup hook.
+    /// # Safety Only the startup hook may call this function.
     unsafe fn lay_out(&self);
 }
 
@@ -83,10 +81,10 @@ impl<T: Send + Sync> SharedBlock for Shmem<T> {
     }
 
     unsafe fn lay_out(&self) {
-        /// The place of `AddinShmemInitLock` among the server's main locks, from 14 to 18.
+        /// The index of `AddinShmemInitLock` among the server's main locks, in Postgres 14 to 18.
         const ADDIN_SHMEM_INIT_LOCK: usize = 21;
-        // SAFETY: the lock exists since before the hook; the block is ours alone, of the size asked for, and
-        // aligned to a cache line by the server (`ShmemAlloc` does so for every block).
+        // SAFETY: the lock exists before the hook runs. The block has the requested size, and the server aligns it to a
+        // cache line (`ShmemAlloc` does so for every block).
         unsafe {
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
@@ -105,22 +103,22 @@ impl<T: Send + Sync> SharedBlock for Shmem<T> {
 
 static BLOCKS: OnceLock<&'static [&'static dyn SharedBlock]> = OnceLock::new();
 
-/// The actions on shared memory of the process that makes it, while no other can look at it.
+/// Actions of the postmaster on shared memory, while no other process can access it.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// Called when it is laid out, also after a crash.
+    /// Called when shared memory is created, also after a crash.
     pub begin: fn(),
-    /// Called when the server has stopped in good order.
+    /// Called when the server has shut down cleanly.
     pub end: fn(),
 }
 
 static KEEP: OnceLock<Keep> = OnceLock::new();
 
-/// Asks the server for these blocks of shared memory, and has their values made.
+/// Requests these blocks from the server, and installs the hooks that create their values.
 pub fn request(blocks: &'static [&'static dyn SharedBlock], keep: Keep) {
     BLOCKS.get_or_init(|| blocks);
     KEEP.get_or_init(|| keep);
-    // SAFETY: hooks are chained in the postmaster, which is single-threaded, while it loads libraries.
+    // SAFETY: the postmaster, which is single-threaded, chains the hooks while it loads libraries.
     unsafe {
         #[cfg(feature = "pg14")]
         reserve();
@@ -140,7 +138,7 @@ static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
 
 fn reserve() {
     for block in blocks() {
-        // SAFETY: called while the server adds up the sizes of shared memory.
+        // SAFETY: called while the server computes the size of shared memory.
         unsafe { pg_sys::RequestAddinShmemSpace(block.size() + CACHE_LINE) }
     }
     lock::request();
@@ -150,13 +148,13 @@ fn blocks() -> &'static [&'static dyn SharedBlock] {
     BLOCKS.get().copied().unwrap_or_default()
 }
 
-/// The server's alignment of blocks.
+/// The server's alignment of blocks, in bytes.
 const CACHE_LINE: usize = 128;
 
 #[cfg(not(feature = "pg14"))]
 #[pg_guard]
 unsafe extern "C-unwind" fn on_request() {
-    // SAFETY: the hook that was set before ours is called once, as the server would have.
+    // SAFETY: the previous hook is called once, as the server would call it.
     unsafe {
         if let Some(previous) = PREVIOUS_REQUEST {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
@@ -167,17 +165,17 @@ unsafe extern "C-unwind" fn on_request() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_startup() {
-    // SAFETY: as in on_request.
+    // SAFETY: the previous hook is called once, as the server would call it.
     unsafe {
         if let Some(previous) = PREVIOUS_STARTUP {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
         }
     }
     for block in blocks() {
-        // SAFETY: called by the server where shared memory is to be laid out, and only there.
+        // SAFETY: the server calls this hook only to create shared memory.
         unsafe { block.lay_out() };
     }
-    // SAFETY: variables of this process; the callback stays for as long as this shared memory does.
+    // SAFETY: variables of this process; the callback is valid as long as the shared memory.
     unsafe {
         if !pg_sys::IsUnderPostmaster {
             if let Some(keep) = KEEP.get() {
@@ -188,8 +186,8 @@ unsafe extern "C-unwind" fn on_startup() {
     }
 }
 
-/// Children begin with an empty list of such callbacks. After a crash the code is not 0; an immediate shutdown is told by
-/// the state of the cluster.
+/// Runs the `end` action after a clean shutdown. After a crash the exit code is not 0. After an immediate shutdown the
+/// control file does not show a clean state. Child processes do not inherit this callback.
 #[pg_guard]
 unsafe extern "C-unwind" fn on_exit(code: c_int, _argument: pg_sys::Datum) {
     if code == 0

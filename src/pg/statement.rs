@@ -1,4 +1,5 @@
-//! SQL statements that a process plans once; or each time, where what is best depends on how large tables are by now.
+//! SQL statements. Most are planned once in each process. Some are planned for each run, because the best plan depends on
+//! the size of the tables.
 
 use super::process::PerProcess;
 use super::report;
@@ -12,7 +13,7 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// A statement, planned when it is first run and kept, unless it is one for many rows.
+/// A statement with its cached plan.
 pub struct Statement {
     sql: &'static str,
     types: &'static [PgBuiltInOids],
@@ -21,22 +22,22 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement with the types of its arguments. All names in it have their schemas, or are of `pg_catalog`.
+    /// Declares a statement and the types of its arguments. Names in it have a schema or belong to `pg_catalog`.
     pub const fn new(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// The same for many rows, planned each time: a plan that was best for an empty table looks at all of it for each row.
+    /// Declares a statement that is planned for each run. A plan for an empty table would scan the whole table.
     pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// Runs it in the present transaction, and passes over its rows.
+    /// Runs the statement in the current transaction, and ignores its rows.
     pub fn run(&self, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
         self.first(arguments, |_| Ok(())).map(drop)
     }
 
-    /// Runs it and reads its first row; None where it gave none.
+    /// Runs the statement and reads its first row; None if it returned none.
     pub fn first<T>(
         &self,
         arguments: &[DatumWithOid<'_>],
@@ -45,7 +46,7 @@ impl Statement {
         self.with_rows(arguments, |rows| rows.into_iter().next().map(|row| read(&row)).transpose())
     }
 
-    /// Runs it and reads all of its rows.
+    /// Runs the statement and reads all of its rows.
     pub fn all<T>(
         &self,
         arguments: &[DatumWithOid<'_>],
@@ -62,7 +63,7 @@ impl Statement {
         server::refuse_during_recovery();
         connect_mut(|client| {
             let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
-            // A trigger that the statement fires may come here again, while the plan is in use.
+            // A trigger of the statement may run the same statement while its plan is borrowed.
             let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
                 let plan = client.prepare_mut(self.sql, &types())?;
                 return read(client.update(&plan, None, arguments)?);
@@ -76,19 +77,20 @@ impl Statement {
     }
 }
 
-/// Connects to SPI. An error of the SQL passes without its CONTEXT, which names our own functions, that no user calls.
+/// Connects to SPI. SQL errors lose their CONTEXT, because it names internal functions that no user calls.
 fn connect_mut<T>(work: impl FnOnce(&mut SpiClient<'_>) -> Result<T, SpiError>) -> Result<T, SpiError> {
     PgTryBuilder::new(AssertUnwindSafe(|| Spi::connect_mut(work)))
         .catch_others(|error| {
             let report = report::caught(error);
-            // SAFETY: the error is in the report, and is raised anew: each that the server keeps takes one of five places.
+            // SAFETY: the report holds a copy of the error. The flush frees one of five entries on the server's error
+            // stack.
             unsafe { pg_sys::FlushErrorState() };
             CaughtError::ErrorReport(report).rethrow()
         })
         .execute()
 }
 
-/// Runs a statement, planned for this once, and gives the bigint in the first column of its first row; None where there is none.
+/// Plans and runs a statement. Returns the bigint in the first column of its first row; None if there is no row.
 pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     server::refuse_during_recovery();
     Spi::connect_mut(|client| {
@@ -97,7 +99,7 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     })
 }
 
-/// The same with a text, for a statement that only reads: works during recovery.
+/// Does the same for a text. The statement must only read, and may run during recovery.
 pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     Spi::connect(|client| {
         let rows = client.select(sql, None, &[])?;
@@ -105,7 +107,7 @@ pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     })
 }
 
-/// Runs a statement whose text is made for it, with all names qualified, and reads its first row; None where it gave none.
+/// Runs a statement built at run time, in which all names are schema-qualified. Reads its first row, if any.
 pub fn changed<T>(
     sql: &str,
     arguments: &[DatumWithOid<'_>],
@@ -118,7 +120,7 @@ pub fn changed<T>(
     })
 }
 
-/// The same, and passes over its rows.
+/// Runs a statement built at run time, and ignores its rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
     changed(sql, arguments, |_| Ok(())).map(drop)
 }

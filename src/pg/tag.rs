@@ -1,4 +1,4 @@
-//! Tags between SQL and the core: the bytes of a text, in whatever encoding the database has.
+//! Conversion of tags between SQL and the core. A tag is a sequence of bytes in the encoding of its database.
 
 use super::text::{bytes_of, length_of};
 use crate::pg::report::{raise, report};
@@ -12,11 +12,11 @@ use snowflake_ids_core::sequence::definition::{MAX_TAG_BYTES, TagError, check_ta
 use snowflake_ids_core::sequence::directory::Tag;
 use std::ffi::c_int;
 
-/// A tag as text.
+/// A tag that SQL sees as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagText(pub Tag);
 
-/// Returns the reason why bytes can't be a tag.
+/// Converts bytes to a tag. Returns an error if they cannot be a tag.
 pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
     let tag = Tag::new(bytes).ok_or(TagError::TooManyBytes { bytes: bytes.len() })?;
     check_tag(chars(bytes)).map(|()| tag)
@@ -24,7 +24,7 @@ pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
 
 /// Returns the number of characters in bytes, in the encoding of the database.
 pub fn chars(bytes: &[u8]) -> usize {
-    // SAFETY: the bytes are the caller's.
+    // SAFETY: the slice is valid for its length.
     let chars = unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), length(bytes)) };
     usize::try_from(chars).unwrap_or(0)
 }
@@ -34,14 +34,14 @@ fn length(bytes: &[u8]) -> c_int {
 }
 
 impl TagText {
-    /// The tag in a message.
+    /// Returns the tag as messages show it: shortened if it is long.
     pub fn shown(&self) -> String {
         excerpt(&self.to_text())
     }
 
-    /// The tag as UTF-8, as messages are; of a database in another encoding, letters that are not ASCII become question marks.
+    /// Returns the tag as UTF-8. If the database has another encoding, characters outside ASCII become question marks.
     pub fn to_text(self) -> String {
-        // SAFETY: looks at a variable of this process.
+        // SAFETY: reads a variable of this process.
         let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
         let tag = if utf8 { self } else { self.ascii() };
         String::from_utf8_lossy(tag.0.as_bytes()).into_owned()
@@ -52,10 +52,11 @@ impl TagText {
         Tag::new(&ascii.collect::<Vec<u8>>()).map_or(*self, Self)
     }
 
-    /// The tag, perhaps another database's, for this one: letters that its encoding has not become question marks.
+    /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise characters outside
+    /// ASCII become question marks. A tag of another database may be invalid.
     pub fn legible(self) -> Self {
         let bytes = self.0.as_bytes();
-        // SAFETY: the bytes are ours.
+        // SAFETY: the slice is valid for its length.
         if unsafe { pg_sys::pg_verifymbstr(bytes.as_ptr().cast(), length(bytes), true) } {
             return self;
         }
@@ -63,15 +64,13 @@ impl TagText {
     }
 }
 
-/// The bytes of a text that is to be a tag. They live as long as the call.
+/// Returns the bytes of a text that should be a tag. The bytes live as long as the call.
 ///
-/// # Errors
-/// [`TagError`] for so many that they need not be read.
+/// # Errors [`TagError`] if the text is too long; its bytes are then not read.
 ///
-/// # Safety
-/// The datum is a text.
+/// # Safety The datum is a text.
 pub unsafe fn tag_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], TagError> {
-    // SAFETY: as above.
+    // SAFETY: the caller passes a text.
     unsafe {
         match length_of(datum) {
             0..=MAX_TAG_BYTES => Ok(bytes_of(datum)),
@@ -80,7 +79,7 @@ pub unsafe fn tag_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], TagError> {
     }
 }
 
-// SAFETY: asked for of texts only.
+// SAFETY: only texts are converted to this type.
 unsafe impl UnboxDatum for TagText {
     type As<'src> = Self;
 
@@ -88,7 +87,7 @@ unsafe impl UnboxDatum for TagText {
     where
         Self: 'src,
     {
-        // SAFETY: as above; what was written as a tag is short enough for one.
+        // SAFETY: the datum is a text; a text that was written as a tag is short enough.
         let tag = unsafe { tag_of(datum.sans_lifetime()) };
         Self(tag.ok().and_then(Tag::new).unwrap_or_default())
     }
@@ -96,7 +95,7 @@ unsafe impl UnboxDatum for TagText {
 
 impl FromDatum for TagText {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: asked for of texts only.
+        // SAFETY: only texts are converted to this type.
         (!is_null).then(|| unsafe { tag_of(datum) })?.ok().and_then(Tag::new).map(Self)
     }
 }
@@ -116,45 +115,44 @@ impl IntoDatum for TagText {
 
 impl_sql_translatable!(TagText, "text");
 
-// SAFETY: what `into_datum` makes is a text, as which the type is declared.
+// SAFETY: `into_datum` creates a text, and the type is declared as text.
 unsafe impl BoxRet for TagText {
     unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        // SAFETY: as above.
+        // SAFETY: `into_datum` creates a text.
         match self.into_datum() {
-            // SAFETY: as above.
+            // SAFETY: `into_datum` creates a text.
             Some(text) => unsafe { call.return_raw_datum(text) },
             None => call.return_null(),
         }
     }
 }
 
-/// A tag as a user wrote it, not yet looked at but for its length.
+/// A tag argument from a user. Only its length has been checked.
 pub struct TagArg<'a>(pub &'a [u8]);
 
 impl_sql_translatable!(TagArg<'_>, arg_only = "text");
 
 impl TagArg<'_> {
-    /// # Safety
-    /// The datum is a text.
+    /// # Safety The datum is a text.
     unsafe fn of(datum: pg_sys::Datum) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the caller passes a text.
         Self(unsafe { tag_of(datum) }.unwrap_or_else(|error| raise(report(&error))))
     }
 }
 
-// SAFETY: declared as text.
+// SAFETY: the argument is declared as text.
 unsafe impl<'fcx> ArgAbi<'fcx> for TagArg<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the argument is declared as text.
         let text: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        // SAFETY: as above.
+        // SAFETY: the argument is declared as text.
         text.map_or(Self(&[]), |text| unsafe { Self::of(text) })
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
-        // SAFETY: as above.
+        // SAFETY: the argument is declared as text.
         let text: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        // SAFETY: as above.
+        // SAFETY: the argument is declared as text.
         text.map(|text| unsafe { Self::of(text) }).into()
     }
 }

@@ -1,9 +1,8 @@
-//! Text arguments, in any encoding.
+//! Text arguments in the encoding of the database.
 //!
-//! pgrx's `&str` panics where a database is not in UTF-8 and a user types an accent. All text that this
-//! extension understands is ASCII; what isn't UTF-8 is read with a replacement character, and refused as any
-//! other wrong character is. A text's length is looked at before the text: up to 1 GB may have been compressed into a
-//! few pages.
+//! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accent. This extension interprets only ASCII
+//! text. Bytes that are not UTF-8 become a replacement character, which is refused like any other wrong character. The
+//! length of a text is checked before its bytes are read: compressed text of up to 1 GB may fit into a few pages.
 
 use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};
@@ -18,44 +17,44 @@ use std::borrow::Cow;
 use std::ffi::{CString, c_int};
 use std::marker::PhantomData;
 
-/// A text argument, not yet read.
+/// A text argument whose bytes have not been read.
 pub struct Text<'a> {
     datum: pg_sys::Datum,
     call: PhantomData<&'a [u8]>,
 }
 
 impl Text<'_> {
-    /// Returns the text, of at most [`MAX_TEXT_BYTES`]. The name is the argument's.
+    /// Returns the text, of at most [`MAX_TEXT_BYTES`] bytes. Errors name the argument `name`.
     pub fn read(&self, name: &'static str) -> Result<Cow<'_, str>, Unread> {
         self.read_up_to(MAX_TEXT_BYTES, name)
     }
 
-    /// The same, with a limit of its own.
+    /// Returns the text, of at most `limit` bytes.
     pub fn read_up_to(&self, limit: usize, name: &'static str) -> Result<Cow<'_, str>, Unread> {
         self.bytes(limit, name).map(String::from_utf8_lossy)
     }
 
-    /// The same, in whatever encoding the database has.
+    /// Returns the bytes of the text, in the encoding of the database.
     pub fn bytes(&self, limit: usize, name: &'static str) -> Result<&[u8], Unread> {
         self.check_length(limit, name)?;
         // SAFETY: the argument is declared as text, and lives as long as the call.
         Ok(unsafe { bytes_of(self.datum) })
     }
 
-    /// The statement of our own that it is, in the database's encoding.
+    /// Returns the text as an SQL statement of this extension, in the encoding of the database.
     pub fn sql(&self) -> Result<CString, Unread> {
-        // No text holds a zero byte.
+        // Texts of the server never contain a zero byte.
         self.bytes(LONGEST_SQL, "statement").map(|sql| CString::new(sql).unwrap_or_default())
     }
 
-    /// Fails where it is longer.
+    /// Fails if the text is longer than `limit` bytes.
     pub fn check_length(&self, limit: usize, name: &'static str) -> Result<(), Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
         check_length(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)
     }
 }
 
-/// A text argument that is too long to be read.
+/// The error for a text argument that is too long.
 #[derive(Debug)]
 pub struct Unread(TooLong);
 
@@ -68,12 +67,12 @@ impl From<Unread> for ErrorReport {
 
 impl_sql_translatable!(Text<'_>, arg_only = "text");
 
-// SAFETY: the argument is declared as text, and nothing of it is read here.
+// SAFETY: the argument is declared as text, and its bytes are not read here.
 unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the argument is declared as text.
         let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        // One that is not STRICT takes others that may be null.
+        // A function that is not STRICT may receive null for this argument.
         let datum = datum.unwrap_or_else(|| {
             raise(bad_argument("an argument must not be null", "The function needs a text there."))
         });
@@ -81,24 +80,24 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
-        // SAFETY: as above.
+        // SAFETY: the argument is declared as text.
         let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
         datum.map(|datum| Self { datum, call: PhantomData }).into()
     }
 }
 
-/// Number of bytes a text of a row has, which are not read.
+/// The length in bytes of a text column, read without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length(pub usize);
 
 impl FromDatum for Length {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: asked for of texts only.
+        // SAFETY: only texts are converted to this type.
         (!is_null).then(|| Self(unsafe { length_of(datum) }))
     }
 }
 
-// SAFETY: asked for of texts only.
+// SAFETY: only texts are converted to this type.
 unsafe impl UnboxDatum for Length {
     type As<'src> = Self;
 
@@ -106,12 +105,12 @@ unsafe impl UnboxDatum for Length {
     where
         Self: 'src,
     {
-        // SAFETY: as above.
+        // SAFETY: the datum is a text.
         Self(unsafe { length_of(datum.sans_lifetime()) })
     }
 }
 
-/// Only so that columns can be asked for it: pgrx compares their type with this one's.
+/// pgrx needs `type_oid` to compare the type with that of a column. A `Length` is never converted to a datum.
 impl IntoDatum for Length {
     fn into_datum(self) -> Option<pg_sys::Datum> {
         None
@@ -122,24 +121,20 @@ impl IntoDatum for Length {
     }
 }
 
-/// Returns the number of bytes a text has, wherever it is stored and however much it was compressed. Reads nothing but
-/// its head.
+/// Returns the number of bytes of a text after decompression. Reads only its header.
 ///
-/// # Safety
-/// The datum is a text.
+/// # Safety The datum is a text.
 pub unsafe fn length_of(text: pg_sys::Datum) -> usize {
-    // SAFETY: as above.
+    // SAFETY: the caller passes a text.
     unsafe { pg_sys::toast_raw_datum_size(text) }.saturating_sub(pg_sys::VARHDRSZ)
 }
 
-/// The bytes of a text. They live as long as the call.
+/// Returns the bytes of a text. The bytes live as long as the call.
 ///
-/// # Safety
-/// The datum is a text, whose length was looked at.
+/// # Safety The datum is a text; its length was checked.
 #[inline]
 pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: as above. What is compressed or stored elsewhere is fetched, which allocates; the rest stays where
-    // it is.
+    // SAFETY: the datum is a text. Compressed or external text is fetched into new memory; other text stays in place.
     unsafe {
         let mut text: *mut pg_sys::varlena = datum.cast_mut_ptr();
         if !is_plain(text) {
@@ -149,37 +144,36 @@ pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// Returns whether the bytes of a text can be read in place, without detoasting it.
+/// Returns whether the bytes of a text can be read in place, without detoasting.
 ///
-/// # Safety
-/// It is a text.
+/// # Safety The pointer is a text.
 #[inline]
 pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the caller passes a text.
     unsafe {
         varlena::varatt_is_4b_u(text) || (varlena::varatt_is_1b(text) && !varlena::varatt_is_1b_e(text))
     }
 }
 
-/// The longest statement that anything here makes has some names and a tag in it. In bytes.
+/// The longest statement that this extension generates, in bytes. Such a statement contains some names and a tag.
 const LONGEST_SQL: usize = 16 * 1024;
 
-/// A text for SQL, in the database's encoding.
+/// A text for SQL, in the encoding of the database.
 pub struct TextOut(Vec<u8>);
 
 impl TextOut {
-    /// From bytes of this database.
+    /// Takes bytes that are in the encoding of the database.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 
-    /// From one in UTF-8; None where it has letters that the encoding does not have. Only within a transaction.
+    /// Converts UTF-8; None if the database's encoding lacks a character. Call only within a transaction.
     pub fn of(text: String) -> Option<Self> {
-        // ASCII is a part of every encoding of databases.
+        // Every server encoding contains ASCII.
         if text.is_ascii() { Some(text.into_bytes()) } else { from_utf8(&text) }.map(Self)
     }
 
-    /// In the encoding of the database.
+    /// Returns the bytes, in the encoding of the database.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -187,7 +181,7 @@ impl TextOut {
 
 impl FromDatum for TextOut {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: asked for of texts only.
+        // SAFETY: only texts are converted to this type.
         (!is_null).then(|| Self::of_bytes(unsafe { bytes_of(datum) }))
     }
 }
@@ -207,19 +201,19 @@ impl IntoDatum for TextOut {
 
 impl_sql_translatable!(TextOut, "text");
 
-// SAFETY: what `into_datum` makes is a text, as which the type is declared.
+// SAFETY: `into_datum` creates a text, and the type is declared as text.
 unsafe impl BoxRet for TextOut {
     unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        // SAFETY: as above.
+        // SAFETY: `into_datum` creates a text.
         match self.into_datum() {
-            // SAFETY: as above.
+            // SAFETY: `into_datum` creates a text.
             Some(text) => unsafe { call.return_raw_datum(text) },
             None => call.return_null(),
         }
     }
 }
 
-/// A text argument that a statement takes as it came, and that is not read here.
+/// Passes a text argument on to a statement without reading its bytes.
 pub fn handed_on<'a>(
     text: Option<&Text<'_>>,
     name: &'static str,
@@ -227,6 +221,6 @@ pub fn handed_on<'a>(
 ) -> Result<DatumWithOid<'a>, Unread> {
     let Some(text) = text else { return Ok(DatumWithOid::null_oid(pg_sys::TEXTOID)) };
     text.check_length(limit, name)?;
-    // SAFETY: it is a text.
+    // SAFETY: the argument is declared as text.
     Ok(unsafe { DatumWithOid::new(text.datum, pg_sys::TEXTOID) })
 }

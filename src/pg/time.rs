@@ -1,4 +1,4 @@
-//! Instants between Postgres, which counts from 2000, and the core, which counts from 1970.
+//! Conversion of instants between Postgres, which counts from 2000, and the core, which counts from 1970.
 #![allow(clippy::result_large_err, reason = "what pgrx takes")]
 
 use crate::pg::report::bad_argument;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// 2000-01-01 UTC in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// An instant as the core has it. The last years of `timestamptz` run together; no layout reaches them.
+/// Converts an instant for the core. The last years of `timestamptz` become one instant; no layout reaches them.
 pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
     if at.is_infinity() || at.is_neg_infinity() {
         return Err(bad_argument(
@@ -22,13 +22,13 @@ pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
     Ok(UnixMicros(i64::from(at).saturating_add(POSTGRES_EPOCH)))
 }
 
-/// An instant as SQL has it. Every layout ends before `timestamptz` does.
+/// Converts an instant for SQL. Every layout ends before `timestamptz` does.
 pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
     TimestampWithTimeZone::try_from(at.0 - POSTGRES_EPOCH)
         .map_err(|_| bad_argument("timestamp out of range", format!("It is {at}.")))
 }
 
-/// A length of time as SQL has it: days and what is left of one.
+/// Converts a duration to an interval of days and a rest of less than a day.
 pub fn interval(time: Duration) -> Result<Interval, ErrorReport> {
     const DAY: u64 = 86_400_000_000;
     let time = micros(time);

@@ -1,28 +1,28 @@
-//! Hooks of the session's transaction.
+//! Transactions of the session: hooks, state and restrictions.
 
 use super::guc;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Once;
 
-/// The functions that are called at the end of transactions.
+/// Functions that are called at the end of transactions.
 pub struct Hooks {
-    /// For [`watch`].
+    /// Used by [`watch`] to register the hooks only once.
     pub watched: Once,
-    /// The transaction is about to commit. May run SQL, and may fail.
+    /// The transaction is about to commit. The function may run SQL and may fail.
     pub before_commit: fn(),
-    /// It is about to be prepared. The same.
+    /// The transaction is about to be prepared. The function may run SQL and may fail.
     pub before_prepare: fn(),
-    /// The transaction has committed. Must not fail.
+    /// The transaction has committed. The function must not fail.
     pub committed: fn(),
-    /// The transaction was rolled back, or prepared. Must not fail.
+    /// The transaction was rolled back or prepared. The function must not fail.
     pub ended: fn(),
-    /// A subtransaction was rolled back, with those that began within it. Must not fail.
+    /// A subtransaction was rolled back, with those nested in it. The function must not fail.
     pub subtransaction_aborted: fn(Subtransaction),
 }
 
 impl Hooks {
-    /// Hooks that do nothing.
+    /// Returns hooks that do nothing.
     pub const fn none() -> Self {
         Self {
             watched: Once::new(),
@@ -35,19 +35,19 @@ impl Hooks {
     }
 }
 
-/// The number of a subtransaction within its transaction. One that begins later has a higher number.
+/// The number of a subtransaction within its transaction. Later subtransactions have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subtransaction(u32);
 
 impl Subtransaction {
-    /// The one that the session is in; the transaction itself counts as one.
+    /// Returns the current subtransaction; the top-level transaction counts as one.
     pub fn current() -> Self {
-        // SAFETY: called from SQL functions, that is, within a transaction.
+        // SAFETY: SQL functions call this, within a transaction.
         Self(unsafe { pg_sys::GetCurrentSubTransactionId() })
     }
 }
 
-/// Has the hooks called from now on, in this process. They stay for good: more calls for the same change nothing.
+/// Registers the hooks in this process for good. Further calls with the same hooks have no effect.
 pub fn watch(hooks: &'static Hooks) {
     hooks.watched.call_once(|| {
         let argument: *mut c_void = std::ptr::from_ref(hooks).cast_mut().cast();
@@ -59,26 +59,27 @@ pub fn watch(hooks: &'static Hooks) {
     });
 }
 
-/// Fails in a transaction that is read-only, and in a parallel query, as the server's function of this name does there.
+/// Raises the server's error in a read-only transaction or a parallel query, as for the SQL command `command`.
 pub fn refuse_change(command: &CStr) {
-    // SAFETY: within a transaction; the name ends with a zero byte.
+    // SAFETY: the caller is within a transaction; the name ends with a zero byte.
     unsafe {
         pg_sys::PreventCommandIfReadOnly(command.as_ptr());
         pg_sys::PreventCommandIfParallelMode(command.as_ptr());
     }
 }
 
-/// Has the rest of this transaction run in this process alone, with whose memory it goes on: no more parallel plans or workers.
+/// Turns off parallel query for the rest of this transaction, which needs data that only this process has.
 pub fn stay_in_one_process() {
     for setting in [c"max_parallel_workers_per_gather", c"max_parallel_workers"] {
         guc::set_for_transaction(setting, c"0");
     }
 }
 
-/// The number of the present transaction in this process, unlike those of 4 billion others. Only within a transaction.
+/// Returns the number of the current transaction in this process, which repeats after 4 billion transactions.
 #[inline]
 pub fn number() -> u32 {
-    // SAFETY: MyProc points to this process's own entry from its start to its end, which nobody else writes to here.
+    // SAFETY: MyProc points to this process's own entry from its start to its end, and only this process changes the
+    // number.
     unsafe {
         #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
         let number = (*pg_sys::MyProc).vxid.lxid;
@@ -100,47 +101,48 @@ pub fn is_of_leader() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
-/// Returns whether a parallel query is running, in which no SQL can.
+/// Returns whether a parallel query is running. No SQL can run then.
 pub fn is_parallel() -> bool {
-    // SAFETY: looks at variables of this process.
+    // SAFETY: reads variables of this process.
     unsafe { pg_sys::IsInParallelMode() }
 }
 
 /// Returns whether this process is in a transaction.
 pub fn is_open() -> bool {
-    // SAFETY: looks at variables of this process.
+    // SAFETY: reads variables of this process.
     unsafe { pg_sys::IsTransactionState() }
 }
 
-/// Returns whether the user has begun the transaction, and ends it.
+/// Returns whether the user has begun a transaction block.
 pub fn is_block() -> bool {
-    // SAFETY: looks at variables of this process.
+    // SAFETY: reads variables of this process.
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
-/// Returns whether each statement sees earlier commits, so that a row that others have changed is no error.
+/// Returns whether each statement sees all earlier commits (READ COMMITTED). If others have changed a row, an update then
+/// causes no serialization error.
 pub fn sees_new_commits() -> bool {
-    // SAFETY: looks at variables of this process.
+    // SAFETY: reads variables of this process.
     unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ.cast_signed() }
 }
 
-/// Refuses where the user has begun the transaction: what `function` does could not be rolled back.
+/// Fails within a transaction block, because a rollback could not undo the effect of `function`.
 pub fn refuse_block(function: &'static str) {
     let name = CString::new(function).unwrap_or_default();
-    // SAFETY: within a transaction; the name is used for the message alone.
+    // SAFETY: the caller is within a transaction; the name is used for the message only.
     unsafe { pg_sys::PreventInTransactionBlock(true, name.as_ptr()) };
 }
 
-/// Has what the transaction has changed until now seen from here on.
+/// Makes the changes of this transaction visible to its next command.
 pub fn see_own_changes() {
-    // SAFETY: within a transaction.
+    // SAFETY: the caller is within a transaction.
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
-/// Runs SQL where the transaction is about to end, and has no snapshot any more.
+/// Runs SQL at the end of a transaction, after its snapshots are gone.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: within a transaction. An error ends it, with its snapshots and its being read-only, which it may
-    // have become after it wrote.
+    // SAFETY: the caller is within a transaction. An error ends it, together with its snapshots and its read-only state.
+    // The transaction may have become read-only after it wrote.
     let read_only = unsafe {
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let read_only = pg_sys::XactReadOnly;
@@ -148,7 +150,7 @@ pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
         read_only
     };
     let done = work();
-    // SAFETY: what was pushed and replaced above.
+    // SAFETY: pops and restores the values from above.
     unsafe {
         pg_sys::XactReadOnly = read_only;
         pg_sys::PopActiveSnapshot();
@@ -159,7 +161,7 @@ pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, hooks: *mut c_void) {
     use pg_sys::XactEvent;
-    // SAFETY: what `watch` passed.
+    // SAFETY: `watch` passed this pointer.
     let hooks = unsafe { &*hooks.cast::<Hooks>() };
     match event {
         XactEvent::XACT_EVENT_PRE_COMMIT => (hooks.before_commit)(),
@@ -178,7 +180,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
     hooks: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // SAFETY: what `watch` passed.
+        // SAFETY: `watch` passed this pointer.
         let hooks = unsafe { &*hooks.cast::<Hooks>() };
         (hooks.subtransaction_aborted)(Subtransaction(this));
     }

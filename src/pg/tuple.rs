@@ -1,9 +1,9 @@
-//! Rows of the server's: in its caches, in scans of its catalogs, and of triggers.
+//! Rows of the server: syscache entries, catalog scans and trigger results.
 
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::{AllocatedByPostgres, PgTriggerError, pg_sys};
 
-/// The number of a cache of the catalog: signed from 19 on.
+/// Returns the number of a syscache, which is signed since Postgres 19.
 #[allow(clippy::useless_conversion, reason = "it is one before 19")]
 pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
     i32::try_from(cache).unwrap_or_default()
@@ -12,13 +12,13 @@ pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
 /// The result of a trigger that changes no row.
 pub type NoRow<'a> = Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError>;
 
-/// Reads the row of an oid in one of the server's caches; None where there is none. Only within a transaction.
+/// Reads the syscache entry of an OID; None if there is none. Call only within a transaction.
 pub(super) fn cached<T>(
     cache: pg_sys::SysCacheIdentifier::Type,
     oid: pg_sys::Oid,
     read: impl FnOnce(pg_sys::HeapTuple) -> T,
 ) -> Option<T> {
-    // SAFETY: as above. The row is read before it is let go.
+    // SAFETY: the caller is within a transaction. The row is read before it is released.
     unsafe {
         let row = pg_sys::SearchSysCache1(cache_id(cache), oid.into());
         let found = (!row.is_null()).then(|| read(row))?;
@@ -27,25 +27,23 @@ pub(super) fn cached<T>(
     }
 }
 
-/// A column of such a row; None where it is null.
+/// Returns a column of a syscache entry; None if it is null.
 ///
-/// # Safety
-/// The row is of this cache, and is there while the column is read.
+/// # Safety The row belongs to this cache, and is not released yet.
 pub(super) unsafe fn cached_column(
     cache: pg_sys::SysCacheIdentifier::Type,
     row: pg_sys::HeapTuple,
     column: i16,
 ) -> Option<pg_sys::Datum> {
     let mut is_null = false;
-    // SAFETY: as above.
+    // SAFETY: the caller passes a row of this cache.
     let value = unsafe { pg_sys::SysCacheGetAttr(cache_id(cache), row, column, &raw mut is_null) };
     (!is_null).then_some(value)
 }
 
-/// Calls `each` with the rows that the keys fit, by the index, if one is given, until it says false.
+/// Calls `each` with the rows that match the keys until it returns false. Uses the index if it is valid.
 ///
-/// # Safety
-/// Within a transaction. The relation is open, and the index is one of it; the snapshot is null or valid.
+/// # Safety Within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
 pub(super) unsafe fn scan(
     relation: pg_sys::Relation,
     index: pg_sys::Oid,
@@ -55,7 +53,7 @@ pub(super) unsafe fn scan(
 ) {
     let count = i32::try_from(keys.len()).unwrap_or(0);
     let by_index = index != pg_sys::InvalidOid;
-    // SAFETY: as above. The keys are kept until the scan is over.
+    // SAFETY: the caller passes an open relation. The keys outlive the scan.
     unsafe {
         let scan = pg_sys::systable_beginscan(relation, index, by_index, snapshot, count, keys.as_mut_ptr());
         loop {

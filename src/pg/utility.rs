@@ -1,4 +1,4 @@
-//! Utility statements: which one runs, as what it plans follows other rules than queries; and what is to be done after one.
+//! Utility hook: notices COPY FROM, ALTER SEQUENCE, RESTART IDENTITY and DISCARD.
 
 use super::process::PerProcess;
 use super::transaction::{self, Hooks};
@@ -11,29 +11,29 @@ use std::sync::OnceLock;
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
-/// True if a COPY FROM had an expression planned by rules of its own that may still be kept.
+/// True if a COPY FROM has planned an expression with COPY variants. The plan may still be cached.
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// True if the innermost utility statement may be ALTER SEQUENCE.
 static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// The sequences that were altered since, by their oids: their names may be others' once the statement has ended.
+/// OIDs of the sequences that the statement has altered. Names could belong to other sequences when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
-/// The functions that are called after statements, within their transaction. May run SQL, and may fail.
+/// Functions that are called after statements, within the same transaction. The functions may run SQL and may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// ALTER SEQUENCE, or what ALTER TABLE does to an identity column's.
+    /// ALTER SEQUENCE has run, or ALTER TABLE has altered the sequence of an identity column.
     pub sequence_altered: fn(pg_sys::Oid),
-    /// TRUNCATE ... RESTART IDENTITY.
+    /// TRUNCATE ... RESTART IDENTITY has run.
     pub identities_restarted: fn(),
-    /// DISCARD ALL, DISCARD SEQUENCES or RESET ALL.
+    /// DISCARD ALL, DISCARD SEQUENCES or RESET ALL has run.
     pub session_discarded: fn(),
 }
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
-/// An error takes the way past the hook, and ends a transaction or subtransaction: what goes on after it is in no COPY,
-/// or in one that has planned its defaults; but it may be in ALTER SEQUENCE, whose event triggers have met the error.
+/// Resets the flags after an error, because an error skips the end of the hook. No COPY FROM that still plans defaults can
+/// go on after an error. An ALTER SEQUENCE can go on if one of its event triggers has caught the error.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_altered,
     ended: || {
@@ -47,7 +47,7 @@ static AFTER_ERRORS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-// The raw symbol: pg_sys's has a guard around it, which this hook does without.
+// This declaration bypasses pg_sys's guard.
 unsafe extern "C-unwind" {
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
@@ -61,7 +61,7 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Has utility statements watched, and these called. Only while the server loads libraries.
+/// Installs the hook. Call only while the server loads libraries.
 pub fn watch(watch: Watch) {
     WATCH.get_or_init(|| watch);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
@@ -71,13 +71,13 @@ pub fn watch(watch: Watch) {
     }
 }
 
-/// Returns whether the innermost utility statement is COPY FROM; false where they are not watched.
+/// Returns whether the innermost utility statement is COPY FROM; false if the hook is not installed.
 #[inline]
 pub fn copies_in() -> bool {
     COPIES_IN.get()
 }
 
-/// Notes that an expression is planned as it must be nowhere but in this COPY FROM.
+/// Records that an expression was planned with COPY variants. No statement but this COPY FROM may use the plan.
 pub fn record_planned() {
     PLANNED.set(true);
 }
@@ -87,7 +87,7 @@ pub(super) fn alters_sequence() -> bool {
     ALTERS.get()
 }
 
-/// Notes a sequence that it has altered.
+/// Records a sequence that the statement has altered.
 pub(super) fn record_altered(sequence: pg_sys::Oid) {
     if let Ok(mut altered) = ALTERED.try_borrow_mut()
         && !altered.contains(&sequence)
@@ -106,17 +106,18 @@ fn end_after_error() {
     forget_planned();
 }
 
-/// Has the checks of domains planned anew: those that were planned in a COPY FROM are kept beyond it, for all roles.
+/// Discards cached plans of domain checks. Otherwise all roles would use plans with COPY variants later.
 fn forget_planned() {
     if PLANNED.replace(false) {
-        // SAFETY: marks what this process keeps of constraints as out of date, without a look at the catalog.
+        // SAFETY: marks the process's cached constraints as outdated, without a read of the catalog.
         unsafe {
             pg_sys::CallSyscacheCallbacks(super::tuple::cache_id(pg_sys::SysCacheIdentifier::CONSTROID), 0);
         }
     }
 }
 
-/// Without a guard and a destructor: it cannot panic, and errors of the server pass through it as through C.
+/// Runs a utility statement and then the action that follows it. Errors pass through as through a C function, because this
+/// function has no guard and no destructor. The function cannot panic.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,
@@ -128,7 +129,7 @@ unsafe extern "C-unwind" fn on_utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let outside = (COPIES_IN.get(), ALTERS.get());
-    // SAFETY: the server's arguments, passed on once, as the server would have. Its statement is a valid node.
+    // SAFETY: the server's arguments are passed on once, as the server would. The statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
         let copy: *const pg_sys::CopyStmt = node.cast();
@@ -171,14 +172,13 @@ enum After {
 }
 
 impl After {
-    /// # Safety
-    /// A node of the server's, or null.
+    /// # Safety The pointer is a node or null.
     unsafe fn of(statement: *const c_void) -> Self {
         use pg_sys::{DiscardMode, NodeTag, VariableSetKind};
         if statement.is_null() {
             return Self::Nothing;
         }
-        // SAFETY: the tag tells which struct the node is.
+        // SAFETY: the tag of a node names its struct.
         unsafe {
             match (*statement.cast::<pg_sys::Node>()).type_ {
                 NodeTag::T_AlterSeqStmt => Self::AlterSequence,
@@ -199,7 +199,7 @@ impl After {
     }
 }
 
-/// In a function of its own: this one may panic, and has a guard around it.
+/// Runs the action under a guard, because the action may panic.
 #[pg_guard]
 extern "C-unwind" fn follow(after: After) {
     let Some(watch) = WATCH.get() else { return };

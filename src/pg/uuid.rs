@@ -1,29 +1,29 @@
-//! UUIDs between the server and the core, and the results of functions that have no guard around them.
+//! Conversion of UUIDs to results of SQL functions that have no guard.
 
 use pgrx::{pg_sys, varlena};
 use snowflake_ids_core::Uuid;
 use std::ffi::{c_int, c_void};
 
-// The raw symbol: pg_sys's is wrapped for calls that can fail. This one gives null where there is no memory.
+// This declaration bypasses pg_sys's wrapper. With the flag below, it returns null if there is no memory.
 unsafe extern "C-unwind" {
     fn palloc_extended(size: usize, flags: c_int) -> *mut c_void;
 }
 
-/// A UUID argument as the core has it.
+/// Converts a UUID argument for the core.
 pub fn of_argument(uuid: pgrx::Uuid) -> Uuid {
     Uuid(u128::from_be_bytes(*uuid))
 }
 
-/// A UUID as the result of a function; None where there is no memory for it.
+/// Returns a UUID as a function result; None if there is no memory.
 #[inline]
 pub fn as_uuid(uuid: Uuid) -> Option<pg_sys::Datum> {
     let place = allocated(size_of::<Uuid>())?;
-    // SAFETY: the place has room for its bytes.
+    // SAFETY: the allocation has room for the bytes.
     unsafe { place.cast::<[u8; 16]>().write_unaligned(uuid.bytes()) };
     Some(place.into())
 }
 
-/// Its digits as the result of a function that gives a text; None where there is no memory for it.
+/// Returns the digits of a UUID as a text result; None if there is no memory.
 #[inline]
 pub fn as_text(uuid: Uuid) -> Option<pg_sys::Datum> {
     const HEADER: usize = 4;
@@ -31,7 +31,7 @@ pub fn as_text(uuid: Uuid) -> Option<pg_sys::Datum> {
     const SIZE: i32 = 36;
     const _: () = assert!(HEADER == pg_sys::VARHDRSZ && HEADER + DIGITS == SIZE.unsigned_abs() as usize);
     let place = allocated(HEADER + DIGITS)?;
-    // SAFETY: the place has room for a header and the digits after it.
+    // SAFETY: the allocation has room for the header and the digits.
     unsafe {
         varlena::set_varsize_4b(place.cast(), SIZE);
         place.byte_add(HEADER).cast::<[u8; DIGITS]>().write_unaligned(uuid.digits());
@@ -39,11 +39,10 @@ pub fn as_text(uuid: Uuid) -> Option<pg_sys::Datum> {
     Some(place.into())
 }
 
-/// Memory that lives as long as a result has to.
+/// Allocates memory for a function result in the current memory context.
 #[inline]
 fn allocated(size: usize) -> Option<*mut c_void> {
-    // SAFETY: a few bytes of the current memory context; with this flag it raises no error for want of memory, and it has no
-    // other for so few.
+    // SAFETY: the flag makes the function return null instead of an error, and so small a size causes no other error.
     let place = unsafe { palloc_extended(size, pg_sys::MCXT_ALLOC_NO_OOM.cast_signed()) };
     (!place.is_null()).then_some(place)
 }

@@ -1,19 +1,19 @@
-//! Sleeping so that cancel, `statement_timeout` and shutdown end it at once.
+//! Sleeps that cancel, `statement_timeout` and shutdown can interrupt.
 
 use pgrx::{check_for_interrupts, pg_sys};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_long};
 use std::time::Duration;
 
-/// The longest sleep at a time: a session that waits for the clock looks at it this often.
+/// The longest single sleep of a session that waits for the clock.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The event that is waited for, as `pg_stat_activity` shows it where the server lets an extension name it.
+/// The wait event in `pg_stat_activity`. Postgres 17 and later show these names.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// `SnowflakeIdsClock`: a call waits for the clock.
     Clock,
-    /// `SnowflakeIdsState`: a call waits until another has written the state.
+    /// `SnowflakeIdsState`: a call waits until another process has written the state file.
     State,
     /// `SnowflakeIdsLease`: a call waits for a worker id.
     Lease,
@@ -25,12 +25,12 @@ pub enum Event {
     LeaseWorker,
     /// `SnowflakeIdsLauncherMain`: the launcher waits for requests.
     Launcher,
-    /// `SnowflakeIdsRegistry`: another server is asked.
+    /// `SnowflakeIdsRegistry`: a process waits for another server.
     Registry,
 }
 
 impl Event {
-    /// The number by which the server knows it.
+    /// Returns the server's number for the event.
     #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
     pub fn number(self) -> u32 {
         use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,7 +54,7 @@ impl Event {
         number.load(Ordering::Relaxed)
     }
 
-    /// The number by which the server knows it: one for all extensions.
+    /// Returns the server's number, which is the same for all extensions before Postgres 17.
     #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
     #[allow(clippy::unused_self, reason = "other versions use it")]
     pub const fn number(self) -> u32 {
@@ -62,31 +62,31 @@ impl Event {
     }
 }
 
-/// Sleeps for a while, at most a slice; less when the process is woken.
+/// Sleeps for `duration`, but not longer than [`SLICE`]. Ends early if the process is woken.
 pub fn sleep(duration: Duration) {
     check_for_interrupts!();
     until_woken(Event::Clock, duration.min(SLICE));
     check_for_interrupts!();
 }
 
-/// Sleeps for a while, however often the process is woken: wake-ups are kept for the code that waits for them.
+/// Sleeps for the whole time, even if the process is woken. Such a wake-up stays pending and ends the next sleep.
 pub fn pause(event: Event, time: Duration) {
     wait(std::ptr::null_mut(), pg_sys::WL_TIMEOUT, event, time);
 }
 
-/// Sleeps until this process is woken, at most for the time given.
+/// Sleeps until this process is woken, or until the time is over.
 pub fn until_woken(event: Event, limit: Duration) {
-    // SAFETY: MyLatch is this process's own latch, and all processes that are attached to shared memory have one.
+    // SAFETY: MyLatch is this process's own latch, which every process with shared memory has.
     let latch = unsafe { pg_sys::MyLatch };
     wait(latch, pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT, event, limit);
-    // SAFETY: as above.
+    // SAFETY: this process's own latch.
     unsafe { pg_sys::ResetLatch(latch) };
 }
 
-/// Sleeps until this process is woken or the socket is ready, at most for the time given. Gives what happened, as bits.
+/// Sleeps until this process is woken, the socket is ready or the time is over. Returns the events as bits.
 pub fn until_woken_or_ready(event: Event, socket: c_int, events: u32, limit: Duration) -> u32 {
     let events = events | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: this process's own latch, as above. The socket is the caller's; where there is none it isn't waited for.
+    // SAFETY: this process's own latch, and the caller's socket; an invalid socket is not waited for.
     unsafe {
         let latch = pg_sys::MyLatch;
         let happened =
@@ -99,59 +99,59 @@ pub fn until_woken_or_ready(event: Event, socket: c_int, events: u32, limit: Dur
     }
 }
 
-/// Has this process's next sleep end at once.
+/// Makes the next sleep of this process end at once.
 pub fn wake() {
-    // SAFETY: this process's own latch, as above.
+    // SAFETY: this process's own latch.
     unsafe { pg_sys::SetLatch(pg_sys::MyLatch) };
 }
 
 fn wait(latch: *mut pg_sys::Latch, events: u32, event: Event, limit: Duration) {
     let events = events | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: the latch is this process's own, or null where it is not waited for.
+    // SAFETY: the latch is this process's own, or null if it is not waited for.
     unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), millis(limit), event.number()) };
 }
 
-/// As the server takes it: whole milliseconds, rounded up.
+/// Converts a duration to whole milliseconds, rounded up.
 fn millis(limit: Duration) -> c_long {
     let millis = limit.as_micros().div_ceil(1_000);
     i32::try_from(millis).unwrap_or(i32::MAX).into()
 }
 
-/// The longest sleep at a time: what a wake-up that got lost can cost.
+/// The longest single sleep on a condition. The limit bounds the delay if a wake-up is lost.
 const CONDITION_SLICE: Duration = Duration::from_millis(500);
 
-/// A condition variable of Postgres's, in shared memory.
+/// A condition variable of the server, in shared memory.
 #[repr(transparent)]
 pub struct Condition(UnsafeCell<pg_sys::ConditionVariable>);
 
-// SAFETY: made to be used by many processes.
+// SAFETY: a condition variable is made for many processes.
 unsafe impl Send for Condition {}
-// SAFETY: as above.
+// SAFETY: a condition variable is made for many processes.
 unsafe impl Sync for Condition {}
 
-/// A new one, to be put where it stays.
+/// Creates a condition variable. The variable must not be moved after its first use.
 impl Default for Condition {
     fn default() -> Self {
-        // SAFETY: all zero is a valid value of the struct, which is initialised before it is used.
+        // SAFETY: all zeros is a valid value of the struct, which is initialised before it is used.
         let condition = Self(UnsafeCell::new(unsafe { std::mem::zeroed() }));
-        // SAFETY: no other process sees it yet; it holds no pointer to itself.
+        // SAFETY: no other process sees the variable yet; it holds no pointer to itself.
         unsafe { pg_sys::ConditionVariableInit(condition.0.get()) };
         condition
     }
 }
 
 impl Condition {
-    /// Wakes all that wait.
+    /// Wakes all waiting processes.
     pub fn broadcast(&self) {
-        // SAFETY: initialised above.
+        // SAFETY: initialised in `default`.
         unsafe { pg_sys::ConditionVariableBroadcast(self.0.get()) };
     }
 
-    /// Sleeps until `ready` gives something or the time is over. Cancel, `statement_timeout` and shutdown end it.
+    /// Sleeps until `ready` returns a value or the time is over. Cancel, `statement_timeout` and shutdown end the sleep.
     pub fn wait<T>(&self, event: Event, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         let started = std::time::Instant::now();
-        // On the list of those to be woken before `ready` is asked, so that no wake-up falls in between.
-        // SAFETY: initialised above.
+        // The process joins the waiting list before it calls `ready`, so no wake-up is lost in between.
+        // SAFETY: initialised in `default`.
         unsafe { pg_sys::ConditionVariablePrepareToSleep(self.0.get()) };
         let found = loop {
             if let Some(found) = ready() {
@@ -163,13 +163,13 @@ impl Condition {
             }
             let millis = left.min(CONDITION_SLICE).as_micros().div_ceil(1_000);
             #[allow(clippy::cast_possible_truncation, reason = "at most a slice")]
-            // SAFETY: as above. It looks for interrupts itself.
+            // SAFETY: initialised in `default`; the function checks for interrupts.
             unsafe {
                 pg_sys::ConditionVariableTimedSleep(self.0.get(), millis as _, event.number());
             }
             check_for_interrupts!();
         };
-        // SAFETY: as above; an error's cleanup does the same.
+        // SAFETY: leaves the waiting list; the server does the same after an error.
         unsafe { pg_sys::ConditionVariableCancelSleep() };
         found
     }

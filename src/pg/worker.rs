@@ -1,4 +1,4 @@
-//! Background workers: how they are started, stopped and connected, and their transactions.
+//! Background workers: start, stop, connection and transactions.
 
 use super::guc;
 use super::process::PerProcess;
@@ -14,23 +14,23 @@ use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Time that the server waits before it starts a launcher that ended anew.
+/// Time until the server restarts a launcher that has ended.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// Has the server run a launcher from the moment on in which it accepts writes.
+/// Registers the launcher, which the server starts as soon as it accepts writes.
 pub fn register_launcher() {
     builder("snowflake_ids launcher", "snowflake_ids_launcher_main").set_restart_time(Some(RESTART)).load();
 }
 
-/// Asks for a refill worker for a database at this worker slot; fails where no process is left. Only from the launcher.
+/// Starts a refill worker for a database and a worker slot. Fails if `max_worker_processes` is reached. Only the launcher
+/// may call this function.
 pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start("snowflake_ids refill worker", "snowflake_ids_refill_worker_main", worker_slot, database)
 }
 
-/// Asks for a lease worker for a database, to serve it or only to look into it. Only from the launcher.
+/// Starts a lease worker, which serves a database or only inspects it. Only the launcher may call this function.
 ///
-/// # Errors
-/// All of `max_worker_processes` are in use.
+/// # Errors `max_worker_processes` is reached.
 pub fn start_lease_worker(task: LeaseTask, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start(
         "snowflake_ids lease worker",
@@ -40,7 +40,7 @@ pub fn start_lease_worker(task: LeaseTask, database: u32) -> Result<DynamicBackg
     )
 }
 
-/// The two numbers come to the worker as its argument.
+/// Starts a worker that receives the two numbers as its argument.
 fn start(name: &str, main: &str, number: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     // SAFETY: set once at the start of every process.
     let me = unsafe { pg_sys::MyProcPid };
@@ -52,7 +52,7 @@ fn start(name: &str, main: &str, number: u32, database: u32) -> Result<DynamicBa
         .map_err(|_| Unavailable)
 }
 
-/// There is no place for another worker.
+/// The error that no further background worker can start.
 #[derive(Clone, Copy, Debug)]
 pub struct Unavailable;
 
@@ -65,20 +65,20 @@ fn builder(name: &str, function: &str) -> BackgroundWorkerBuilder {
         .set_start_time(BgWorkerStartTime::RecoveryFinished)
 }
 
-// The raw symbol: pg_sys's is wrapped in Rust, and a signal handler must be the function itself.
+// This declaration bypasses pg_sys's Rust wrapper: a signal handler must be the C function itself.
 unsafe extern "C-unwind" {
     fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
 }
 
-/// SIGTERM ends the next sleep, without a line in the log: for a worker that nothing needs to interrupt.
+/// Makes SIGTERM end the next sleep, without a log line. Suits a worker whose work needs no interruption.
 pub fn record_termination() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
 }
 
-/// SIGTERM ends this worker as it ends a session: waits for locks and for disks, too.
+/// Makes SIGTERM end this worker like a session, even while it waits for a lock or a disk.
 pub fn die_when_terminated() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
-    // SAFETY: the server's own handler.
+    // SAFETY: the handler is the server's own.
     unsafe {
         #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::pqsignal(pg_sys::SIGTERM.cast_signed(), Some(die));
@@ -87,44 +87,44 @@ pub fn die_when_terminated() {
     }
 }
 
-/// Connects to no database: the worker is seen in `pg_stat_activity`, can read `pg_database`, and is in no database's way.
+/// Connects to no database. `pg_stat_activity` shows the worker, which can read `pg_database` and blocks no DROP DATABASE.
 pub fn connect_to_no_database() {
-    // SAFETY: once, by a worker that has no connection.
+    // SAFETY: called once, by a worker that has no connection.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
 }
 
-/// Returns what [`start`] gave a worker: its worker slot or errand, and its database.
+/// Decodes the argument of [`start`]: the worker slot or the task, and the database.
 #[allow(clippy::cast_possible_truncation, reason = "the two halves that it put together")]
 pub fn number_and_database(argument: pg_sys::Datum) -> (u32, u32) {
     let argument = argument.value() as u64;
     ((argument >> 32) as u32, argument as u32)
 }
 
-/// Has `action` called when this process ends, whatever the reason.
+/// Runs `action` when this process ends for any reason.
 pub fn on_exit(action: fn()) {
-    // SAFETY: a function's address is passed, and taken for one again.
+    // SAFETY: the function's address is passed as a number, and converted back below.
     unsafe { pg_sys::before_shmem_exit(Some(exiting), pg_sys::Datum::from(action as usize)) };
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
-    // SAFETY: what `on_exit` passed.
+    // SAFETY: `on_exit` passed this address.
     let action: fn() = unsafe { std::mem::transmute(action.value()) };
     action();
 }
 
-/// It must not fail.
+/// An action that must not fail.
 type OnFatal = fn(i32);
 
-/// The action for the SQLSTATE of the error that ends this process, as the server packs it.
+/// The action for a fatal error. Its argument is the SQLSTATE in the server's packed form.
 static ON_FATAL: PerProcess<Cell<Option<OnFatal>>> = PerProcess::new(Cell::new(None));
-/// Whose hook was there before ours.
+/// The log hook that was installed before.
 static LOGGED_BEFORE: PerProcess<Cell<pg_sys::emit_log_hook_type>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called with the SQLSTATE of an error that ends this process.
+/// Runs `action` with the SQLSTATE of an error that ends this process.
 pub fn on_fatal_error(action: OnFatal) {
     ON_FATAL.set(Some(action));
-    // SAFETY: a variable of this process, which has one thread; the hook that was there is called by ours.
+    // SAFETY: a variable of this process, which has one thread; `logged` calls the previous hook.
     unsafe {
         LOGGED_BEFORE.set(pg_sys::emit_log_hook);
         pg_sys::emit_log_hook = Some(logged);
@@ -132,7 +132,7 @@ pub fn on_fatal_error(action: OnFatal) {
 }
 
 unsafe extern "C-unwind" fn logged(error: *mut pg_sys::ErrorData) {
-    // SAFETY: the server's, and there during the call.
+    // SAFETY: the server's struct lives during the call.
     let (level, code) = unsafe { ((*error).elevel, (*error).sqlerrcode) };
     if level >= PgLogLevel::FATAL as c_int
         && let Some(action) = ON_FATAL.get()
@@ -140,22 +140,22 @@ unsafe extern "C-unwind" fn logged(error: *mut pg_sys::ErrorData) {
         action(code);
     }
     if let Some(before) = LOGGED_BEFORE.get() {
-        // SAFETY: as the server would have called it.
+        // SAFETY: called with the server's argument.
         unsafe { before(error) };
     }
 }
 
-/// Ends a worker as a session is ended.
+/// Ends a worker like `pg_terminate_backend`.
 pub fn terminate(pid: pg_sys::pid_t) {
-    // SAFETY: the process is one of the server's, which knows it by this number.
+    // SAFETY: the number belongs to a process of this server.
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// Time that a worker waits for the lock of its database, so that it is in no session's way for long.
+/// Time that a worker waits for the lock of its database. Short, so that the worker does not delay sessions.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
-/// Connects this worker to a database, also a closed one, as its superuser, with settings that users can't change for it, and this
-/// `lock_timeout`. Where it can't, an error is thrown, or the worker ends.
+/// Connects this worker to a database as the bootstrap superuser, even if the database allows no connections. Users cannot
+/// change the settings made here. If the connection fails, the function throws an error or the worker ends.
 pub fn connect(database: u32, lock_timeout: &CStr) {
     let of_its_own: [(&CStr, &CStr); 6] = [
         (c"search_path", c"pg_catalog, pg_temp"),
@@ -163,10 +163,10 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
         (c"default_transaction_read_only", c"off"),
         (c"session_replication_role", c"origin"),
         (c"lock_timeout", lock_timeout),
-        // A statement would be compiled in each of these processes, which takes a hundred times as long as it runs.
+        // Compiling a statement in each of these processes takes a hundred times as long as running it.
         (c"jit", c"off"),
     ];
-    // The database itself may be locked, by an ALTER DATABASE that is not committed.
+    // An uncommitted ALTER DATABASE may hold a lock on the database.
     guc::impose(c"lock_timeout", CONNECT_TIMEOUT);
     // SAFETY: once, by a worker that has no connection.
     unsafe {
@@ -179,22 +179,22 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     for (name, value) in of_its_own {
         guc::impose(name, value);
     }
-    // Ids that are handed out must have reached the disk. An operator that asks for more than that gets it.
+    // The disk must have the ids before they are handed out. The stricter `remote_apply` is kept.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::impose(c"synchronous_commit", c"on");
     }
 }
 
-/// The end of a worker's sleep.
+/// The reason why a worker's sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
-    /// It was woken, or the time was over.
+    /// The worker was woken, or the time is over.
     Over,
-    /// It is to stop.
+    /// The worker has to stop.
     Stopped,
 }
 
-/// Sleeps until this worker is woken, at most so long. Shutdown ends a worker here that handles signals like a session.
+/// Sleeps until this worker is woken or the time is over. A worker that handles SIGTERM like a session may end here.
 pub fn sleep(event: Event, limit: Duration) -> Sleep {
     check_for_interrupts!();
     if BackgroundWorker::sigterm_received() {
@@ -206,26 +206,26 @@ pub fn sleep(event: Event, limit: Duration) -> Sleep {
         return Sleep::Stopped;
     }
     if BackgroundWorker::sighup_received() {
-        // SAFETY: as the server's own processes do between two pieces of work.
+        // SAFETY: the server's own processes do the same between two pieces of work.
         unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
     }
     Sleep::Over
 }
 
-/// Ends this worker. Unless it is the server that stops, another takes its place.
+/// Ends this worker. The server restarts it, unless the server is stopping.
 pub fn end() -> ! {
-    // SAFETY: between two pieces of work.
+    // SAFETY: called between two pieces of work.
     unsafe { pg_sys::proc_exit(1) };
     #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16", feature = "pg17")))]
     unreachable!("the process has ended")
 }
 
-/// Runs a transaction and commits it; where it fails, nothing was changed. Its result is durable.
+/// Runs `work` in a transaction and commits it. If an error occurs, the transaction is rolled back.
 pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, TransactionError> {
     let work = AssertUnwindSafe(|| Ok(BackgroundWorker::transaction(AssertUnwindSafe(work))));
     PgTryBuilder::new(work)
         .catch_others(|error| {
-            // SAFETY: as in the server's own workers after an error.
+            // SAFETY: the server's own workers do the same after an error.
             unsafe { pg_sys::AbortCurrentTransaction() };
             let report = caught(error);
             let code = report.sql_error_code();
@@ -238,7 +238,7 @@ pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, TransactionError> {
         .execute()
 }
 
-/// Says in `pg_stat_activity` what this worker does; None: nothing.
+/// Sets the activity of this worker in `pg_stat_activity`; None means idle.
 pub fn show_activity(what: Option<&str>) {
     use pg_sys::BackendState;
     let text = what.and_then(|what| std::ffi::CString::new(what).ok());

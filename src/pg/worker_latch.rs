@@ -1,9 +1,9 @@
-//! The address by which a worker is found and woken.
+//! The latch of a worker, in shared memory, so that other processes can wake the worker.
 
 use pgrx::pg_sys;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-/// A place in shared memory for one worker at a time.
+/// A slot in shared memory for the latch of one process.
 #[derive(Default)]
 pub struct WorkerLatch {
     pid: AtomicI32,
@@ -11,21 +11,21 @@ pub struct WorkerLatch {
 }
 
 impl WorkerLatch {
-    /// Takes the place for this process; whether it was free.
+    /// Takes the slot for this process. Returns whether it was free.
     pub fn enter(&self) -> bool {
         // SAFETY: set once at the start of every process.
         let me = unsafe { pg_sys::MyProcPid };
         let free = self.pid.compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if free {
-            // SAFETY: as above. The latch lies in shared memory, at the same address in all processes.
+            // SAFETY: set at process start. The latch lies in shared memory, at the same address in all processes.
             self.latch.store(unsafe { pg_sys::MyLatch }, Ordering::Release);
         }
         free
     }
 
-    /// Leaves the place, if this process has it; whether it had.
+    /// Frees the slot if this process holds it. Returns whether the slot was freed.
     pub fn leave(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: set once at the start of every process.
         let mine = self.pid.load(Ordering::Acquire) == unsafe { pg_sys::MyProcPid };
         if mine {
             self.latch.store(std::ptr::null_mut(), Ordering::Release);
@@ -34,19 +34,18 @@ impl WorkerLatch {
         mine
     }
 
-    /// Returns whether a process has the place.
+    /// Returns whether a process holds the slot.
     pub fn is_occupied(&self) -> bool {
         self.pid.load(Ordering::Acquire) != 0
     }
 
-    /// Wakes the process that has the place; whether there was one.
+    /// Wakes the process that holds the slot. Returns whether a process held it.
     pub fn wake(&self) -> bool {
         let latch = self.latch.load(Ordering::Acquire);
         if latch.is_null() {
             return false;
         }
-        // SAFETY: latches of processes are never freed. One that has changed hands meanwhile wakes a process that
-        // did not wait for this, which all that wait on latches allow for.
+        // SAFETY: latches are never freed. The latch may belong to a new process, which tolerates the wake-up.
         unsafe { pg_sys::SetLatch(latch) };
         true
     }

@@ -1,4 +1,4 @@
-//! Connections to registries that are other servers, and what is noted of them in shared memory.
+//! Connections to registries on other servers, and the connections' status in shared memory.
 
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
@@ -23,15 +23,15 @@ use std::time::Duration;
 /// This process's connections to registries.
 pub type RegistryCaller = RegistryClient<Libpq>;
 
-/// A registry looks once a second whether its client is still there, where its version can; and each statement, and the pauses
-/// between them, have a time limit.
+/// Has the registry check once a second that its client is connected, if its version can. Also limits the time of each
+/// statement, and of the pauses between statements.
 const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
          WHEN 'client_connection_check_interval' THEN '1s' WHEN 'statement_timeout' THEN $1::pg_catalog.json ->> 'statement'
          ELSE $1::pg_catalog.json ->> 'pause' END, true))
      FROM pg_catalog.pg_settings AS s
      WHERE s.name IN ('client_connection_check_interval', 'statement_timeout', 'idle_in_transaction_session_timeout')";
 
-/// Registries as libpq reaches them.
+/// Access to registries through libpq.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Libpq;
 
@@ -98,19 +98,21 @@ impl Network for Libpq {
     }
 }
 
-/// Registries on other servers, for a session.
+/// Returns the registries on other servers, for a session.
 pub fn others() -> Registries<Libpq> {
     Registries::new(Libpq, settings::registry_timeout())
 }
 
-/// The error of a background worker's transaction.
+/// Converts the error of a background worker's transaction.
 pub fn own_error(failed: TransactionError) -> SqlError {
     SqlError::new(letters(failed.code), failed.message)
 }
 
-/// libpq's options for a foreign server, with the user mapping of the extension's owner; or for the coordinator of the Citus
-/// cluster that this server is a worker of, where that is named. Only within a transaction; what is missing is an SQL error.
-/// Connections are made with the server's own account, so no other role may say where to.
+/// Returns libpq's options for a foreign server, with the user mapping of the extension's owner. For the name of the Citus
+/// coordinator, returns options for the coordinator of this worker's cluster.
+///
+/// Needs a transaction; raises an SQL error if something is missing. Both owners must be superusers: connections run under
+/// the server's account, so no other role may choose the target.
 fn options(server: &str) -> Options {
     let source = SEGMENT.find();
     let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);
@@ -118,7 +120,8 @@ fn options(server: &str) -> Options {
         raise(not_trusted("table \"snowflake_ids.segment\""));
     }
     if let Some(source) = source.filter(|_| server == COORDINATOR) {
-        // Citus' catalog is written by superusers only. It is read each time: a coordinator that moves is followed.
+        // Only superusers can write to Citus' catalog. The catalog is read each time, so that connections follow a
+        // coordinator that moves.
         let found = source.as_owner(|| {
             guc::set_for_now(c"jit", c"off");
             citus::coordinator()

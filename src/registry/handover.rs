@@ -1,4 +1,5 @@
-//! Handing tags over between this database and registries: the tables that `snowflake_ids_core::registry::handover` touches.
+//! The hand-over of tags between this database and registries: access to the tables for
+//! `snowflake_ids_core::registry::handover`.
 
 use super::call::others;
 use super::join;
@@ -21,12 +22,12 @@ use snowflake_ids_core::registry::wire::{self, ReceivedTag, RequestBody};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
-/// Has this database use the registries of these foreign servers.
+/// Makes this database use the registries behind these foreign servers.
 pub fn join(servers: &[String]) -> Result<(), RegistryFailure> {
     here(|| handover::join(&mut OwnTables, &mut others(), servers))
 }
 
-/// Has this database be its own registry again; false where it is that already.
+/// Makes this database its own registry again; returns false if it is that already.
 pub fn leave() -> Result<bool, RegistryFailure> {
     let unheard = |error: UnusableRegistry| {
         pgrx::notice!(
@@ -38,17 +39,18 @@ pub fn leave() -> Result<bool, RegistryFailure> {
     here(|| handover::leave(&mut OwnTables, &mut others(), unheard))
 }
 
-/// Has every registry in use make a tag, or raise it, so that its ids are above one. False where there is none in use.
+/// Has every registry in use create a tag or raise it, so that its ids are above `highest`. Returns false if this database
+/// uses no registry.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, RegistryFailure> {
     here(|| handover::seed(&mut OwnTables, &mut others(), tag, highest))
 }
 
-/// Returns which registry a name leads to now.
+/// Returns the identity and timeline of the registry behind a foreign server.
 pub fn look(server: &str) -> Result<wire::RegistryName, UnusableRegistry> {
     others().ask(server, None, RequestBody::Introduce).map(|answer| answer.registry)
 }
 
-/// Does all of it with the rights of the tables' owner.
+/// Runs work with the rights of the tables' owner.
 fn here<T>(work: impl FnOnce() -> Result<T, RegistryFailure>) -> Result<T, RegistryFailure> {
     SEGMENT.find().ok_or(SegmentError::NoTable)?.as_owner(work)
 }

@@ -1,4 +1,4 @@
-//! Changes at the moment when this database begins to use registries, or ends it.
+//! The transaction in which this database begins to use registries, or stops using them.
 
 use super::call::others;
 use crate::lease;
@@ -26,20 +26,20 @@ use snowflake_ids_core::server::state::Identity;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
-/// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
-/// when its expiry has passed. Should the transaction be rolled back, one is leased again.
+/// Gives back the worker id that this server leased from a registry through this database. If that fails, the worker id is
+/// free after its expiry. If the transaction is rolled back, the server leases one again.
 pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
-    // Another database may be the one that leases it.
-    let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
+    // Another database of this server may be the one that holds the lease.
+    let Some(shared) = shared().filter(|shared| shared.status.registry() == Some(server::database())) else {
         return Ok(());
     };
     let given_up = issuer::change(shared, |state, _| state.leave_registry(&endpoint.seen.identity))?;
     let Some((lease, pending_token)) = given_up else { return Ok(()) };
-    // Ended by now: its mark is exact.
+    // The term has ended by now, so its high-water mark is exact.
     let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
     let Lease { datacenter, worker, .. } = lease;
     let mut there = others();
-    // By one of these tokens the row is known, if a renewal is on its way.
+    // The registry's row has one of these tokens, because a renewal may be under way.
     let released = [Some(lease.token), pending_token].into_iter().flatten().try_for_each(|token| {
         let release = RequestBody::Release { datacenter, worker, token, from };
         there.ask(&endpoint.server, Some(&endpoint.seen), release).map(drop)
@@ -57,8 +57,8 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     Ok(())
 }
 
-/// The database for which this server leases its worker id from another registry than the one of this identity, where it would
-/// be leased from that one from now on.
+/// Returns another database of this server, if the server leases its worker id through that database from a registry with a
+/// different identity.
 pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
     let Some(shared) = shared().filter(|shared| may_choose(shared)) else { return Ok(None) };
     let held = issuer::change(shared, |state, _| {
@@ -68,12 +68,12 @@ pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
         }
         held
     })?;
-    // One that was dropped meanwhile needs no worker id.
+    // A database that was dropped meanwhile needs no worker id.
     Ok(held.and_then(database::name))
 }
 
-/// Empties the buffers of this database, now and when this is committed: ids that were reserved before cannot be published any
-/// more, as the caller's locks hold refills up.
+/// Empties this database's buffers now, and again after the commit. Ids that were reserved before cannot be published any
+/// more, because the caller's locks block refills.
 pub fn switch(moves_lease: bool) {
     slot::leave_all(server::database(), None);
     transaction::watch(&HOOKS);
@@ -89,11 +89,11 @@ pub fn switch(moves_lease: bool) {
 
 /// Returns whether this server chooses its worker id itself.
 pub fn is_alone() -> bool {
-    shared().is_some_and(|shared| shared.counts.alone.load(Relaxed))
+    shared().is_some_and(|shared| shared.status.alone.load(Relaxed))
 }
 
-/// Notes that this transaction has this database draw from a registry, or be one, or end that: the launcher looks when it has
-/// ended. Should the server end before, the state tells.
+/// Records that this transaction makes this database use a registry, become one, or stop either. The launcher reads the
+/// database after the transaction has ended. After a crash, the launcher reads the change from the state file.
 pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
@@ -109,26 +109,27 @@ pub fn record_change() -> Result<(), IssuerError> {
     issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
 }
 
-/// Returns whether this session knows the place that the worker id is from.
+/// Returns whether this session has checked the source of the worker id.
 #[inline]
 pub fn has_looked() -> bool {
     HAS_LOOKED.get()
 }
 
-/// As [`leave_alone`], with the first id of a session.
+/// Calls [`leave_alone`] before the first id of a session.
 #[inline]
 pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
     if has_looked() {
         return Ok(());
     }
     leave_alone(shared)?;
-    // A node that has no lease yet looks again with the next id.
-    HAS_LOOKED.set(!may_choose(shared) || shared.counts.expiry().is_some() || !citus::is_there());
+    // A node without a lease checks again with the next id.
+    HAS_LOOKED.set(!may_choose(shared) || shared.status.expiry().is_some() || !citus::is_there());
     Ok(())
 }
 
-/// Gives up a worker id that the server chose itself, if this database is of a node of a Citus cluster, whose nodes lease theirs
-/// from one registry. It may have joined by a transaction that was prepared.
+/// Gives up a worker id that the server chose itself, if this database is on a worker of a Citus cluster. The cluster's
+/// nodes lease worker ids from one registry. The server may have joined the cluster by a prepared transaction, which runs no
+/// hooks.
 pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
     if !has_chosen(shared) || transaction::is_parallel() || !citus::is_there() {
         return Ok(());
@@ -144,10 +145,10 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
 }
 
 fn has_chosen(shared: &Shared) -> bool {
-    may_choose(shared) && (is_alone() || shared.is_issuing() && shared.counts.expiry().is_none())
+    may_choose(shared) && (is_alone() || shared.is_issuing() && shared.status.expiry().is_none())
 }
 
-/// Returns whether the worker id is no number of an operator's.
+/// Returns whether the worker id is not set by the administrator.
 fn may_choose(shared: &Shared) -> bool {
     matches!(shared.identity, Identity::Leased { .. })
 }
@@ -160,24 +161,25 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// A change of the database by way of which worker ids are leased, by this transaction.
+/// A change, by this transaction, of the database through which the server leases its worker id.
 #[derive(Default, PartialEq, Eq)]
 enum Moving {
     #[default]
     No,
     Yes,
-    /// As it commits: this one draws from the registry of this identity.
+    /// The registry's identity, read just before the commit; this database uses the registry from then on.
     To(String),
 }
 
-/// True if the session knows the place that the worker id is from.
+/// True if the session has checked the source of the worker id.
 static HAS_LOOKED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving::No));
-/// True if it changes what registries this database uses.
+/// True if this transaction changes the registries that this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Another session may commit it, and would not do the rest. Citus prepares the transaction in which a new worker gets the
-/// extension: sessions find out that the worker belongs to a cluster.
+/// Refuses PREPARE TRANSACTION, because another session may commit the transaction and would not run the hooks. Allows it if
+/// the transaction creates the extension, as Citus does on a new worker. Sessions on that worker check later if it belongs
+/// to a cluster.
 fn refuse_to_prepare() {
     if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
@@ -189,7 +191,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Reads the registry that this database uses as the transaction commits.
+/// Reads the registry that this database uses, just before the commit.
 fn look() {
     if *MOVING.borrow() != Moving::No {
         let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(endpoints::endpoints)).transpose();
@@ -199,7 +201,7 @@ fn look() {
     }
 }
 
-/// Must not fail.
+/// Undoes the request to the launcher after a rollback. Must not fail.
 fn forget() {
     CHANGED.set(false);
     if let (true, Some(leases)) = (MOVING.take() != Moving::No, leases()) {
@@ -208,7 +210,7 @@ fn forget() {
     }
 }
 
-/// Has the launcher look at this database anew.
+/// Has the launcher read this database again.
 fn outdate(leases: &Leases) {
     leases.requests.changed.store(server::database(), Release);
 }
@@ -218,8 +220,8 @@ fn end(leases: &Leases) {
     lease::call(leases);
 }
 
-/// From now on the worker id that the server had chosen itself may be another node's. Must not fail: where the state cannot be
-/// written, the launcher does this in time.
+/// Gives up the worker id that the server has chosen itself, because another node may get it from now on. Must not fail: if
+/// the state file cannot be written, the launcher tries again.
 fn act() {
     if CHANGED.take() {
         registries::forget(server::database());

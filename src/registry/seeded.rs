@@ -1,4 +1,4 @@
-//! Tags that this transaction has had the registries raise, for a column that has ids already: see
+//! Tags that this transaction has had registries raise for a column with ids: see
 //! [`snowflake_ids_core::registry::handover::Seeded`].
 
 use crate::pg::catalog::Source;
@@ -13,7 +13,8 @@ use std::cell::RefCell;
 
 static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));
 
-/// The registries have a tag whose ids are above one. A savepoint that is rolled back changes nothing of that.
+/// Records that the registries have raised a tag above `highest`. The registries keep this even if a savepoint is rolled
+/// back.
 pub fn record(source: Source, tag: &Tag, highest: i64) {
     static HOOKS: Hooks =
         Hooks { before_commit: settle, before_prepare: settle, committed, ended: forget, ..Hooks::none() };
@@ -21,7 +22,6 @@ pub fn record(source: Source, tag: &Tag, highest: i64) {
     SEEDED.borrow_mut().add((source, *tag), highest, discard);
 }
 
-/// Returns whether the transaction has had no tag raised.
 pub fn is_empty() -> bool {
     SEEDED.borrow().is_empty()
 }

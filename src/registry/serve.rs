@@ -1,4 +1,4 @@
-//! The registry's side of a request. Each function is one transaction's work, with the rights of the tables' owner.
+//! The registry's side of a request. Each function does its work in one transaction, with the rights of the tables' owner.
 
 use super::call::own_error;
 use crate::issuer::{self, LEASE_WAIT};
@@ -31,15 +31,15 @@ use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Explain, UnixMicros};
 use std::collections::BTreeSet;
 
-/// This database as a registry. Only within a transaction, and where there is the extension.
+/// Returns this database's name as a registry; None without the extension. Needs a transaction.
 pub fn this() -> Option<wire::RegistryName> {
     let (extension, database) = (tables::extension()?, server::database());
     let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
     Some(wire::RegistryName { identity, timeline: cluster::timeline() })
 }
 
-/// The worker ids that this registry must not lease to the server with these tokens, as this server has them itself. As others
-/// have worker ids from here, this server leases its own from here first: a standby that is promoted knows of it by the table.
+/// Returns the worker ids that this server uses itself, and that must not be leased to the server with these tokens. First
+/// has this server lease its own worker id from this registry, so that a promoted standby finds it in the table.
 pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {
@@ -47,7 +47,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u3
             let taken = state.taken_workers(here, datacenter, tokens)?;
             Some((taken, state.leases_out(here, server::database(), &this.identity)))
         });
-        // Without its state this server issues nothing.
+        // A server that cannot read its state file issues no ids.
         taken.ok().flatten().unwrap_or((Vec::new(), true))
     };
     match taken() {
@@ -68,8 +68,8 @@ pub fn is_registry() -> Result<bool, SpiError> {
     Ok(is_known || has_others(own, shared.now())?)
 }
 
-/// The database by way of which this server has its worker ids together with others, where that is not this one and this one is
-/// of a Citus cluster: nodes of both would get the same worker id from each.
+/// Returns another database through which this server leases its worker id, if this database belongs to a Citus cluster. Two
+/// registries could give the same worker id to nodes of both clusters.
 pub fn leases_elsewhere() -> Option<String> {
     let (shared, this) = shared().zip(this())?;
     if !citus::is_there() {
@@ -79,13 +79,13 @@ pub fn leases_elsewhere() -> Option<String> {
     held.ok().flatten().and_then(database::name)
 }
 
-/// The tables of this database, with the rights that the caller has.
+/// The tables of this database, with the caller's rights.
 pub struct OwnTables;
 
-/// Reason why this database could not do something for a registry, or as one.
+/// The reason that this database failed as a registry, or as the client of one.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum RegistryFailure {
-    /// A statement failed, by no SQL error.
+    /// A statement failed without an SQL error.
     #[error("snowflake_ids could not run its SQL: {0}")]
     #[explain(Internal)]
     Spi(#[from] SpiError),
@@ -109,7 +109,7 @@ impl From<RegistryFailure> for ErrorReport {
     }
 }
 
-/// Answers a request about worker ids or tags. `now` is the registry's clock.
+/// Answers a request about worker ids or tags. `now` is the time by the registry's clock.
 pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, RegistryFailure> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
@@ -133,7 +133,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, Registr
     })
 }
 
-/// This database as the registry of its own server, whose clock shows this instant. Each request is a transaction of a
+/// This database as the registry of its own server, at this time of the server's clock. Each request is a transaction of a
 /// background worker.
 pub struct OwnRegistry(pub UnixMicros);
 
@@ -148,10 +148,11 @@ impl Registry for OwnRegistry {
 
 const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
 
-/// Runs a background worker's transaction with the rights of the owner of the table of worker ids; None where that is gone.
+/// Runs a background worker's transaction with the rights of the owner of the table of worker ids; returns None if there is
+/// no such table.
 ///
 /// # Errors
-/// [`RegistryError::Here`], and nothing was done.
+/// [`RegistryError::Here`]; the transaction was rolled back.
 pub fn in_transaction<T>(
     work: impl FnOnce() -> Result<T, RegistryFailure>,
 ) -> Result<Option<T>, RegistryError> {

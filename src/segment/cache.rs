@@ -1,4 +1,4 @@
-//! This session's memory of tags: where their buffers are, and which ids it got.
+//! The session's cache of tags: their slots, the role that may take ids, and the last ids.
 
 use crate::pg::process::PerProcess;
 use crate::pg::role;
@@ -13,28 +13,26 @@ use std::num::NonZeroU32;
 
 use crate::pg::clock::SystemClock;
 
-/// A session's memory of one tag. That of a tag that was found is kept as long as the process lives.
+/// A tag in the session's cache. An entry of an existing tag lives as long as the process.
 pub struct CachedTag {
     pub tag: Box<[u8]>,
-    /// The tag's slot in shared memory, and the generation in which it is the tag's; None where it has to be
-    /// looked up.
+    /// The tag's slot in shared memory, and the slot's generation in which it belongs to the tag; None if it must be looked
+    /// up.
     pub slot_index: Cell<Option<(&'static Slot, u64)>>,
-    /// The role that may take ids.
     pub permit: Cell<Permit>,
-    /// The last id that this session got.
     pub last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, NumberFormat)>>,
-    /// Number of times that something had been forgotten of all tags when this was made.
+    /// The value of `FORGOTTEN` at the creation of this entry.
     forgotten: u64,
 }
 
-/// The role that may do something with a tag, as far as a session found out: an oid, or a number that no role has.
+/// The result of a privilege check: the role's oid, or a number that no role has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit(u32);
 
 impl Permit {
     const UNKNOWN: Self = Self(0);
-    /// Every role: there is nothing to compare. Oids are given out from below, and wrap before it.
+    /// Every role, so no comparison is needed. Oids are assigned in ascending order and wrap around before this value.
     pub const ANY_ROLE: Self = Self(u32::MAX);
 
     #[inline]
@@ -60,16 +58,16 @@ impl CachedTag {
         }
     }
 
-    /// Has all of it looked up again but for what the session got.
+    /// Has everything looked up again, except for the last id.
     fn forget(&self) {
         self.slot_index.set(None);
         self.permit.set(Permit::UNKNOWN);
     }
 
-    /// Takes at least one id out of the buffers, and at most so many.
+    /// Takes between one and `want` ids from the buffers.
     ///
     /// # Errors
-    /// [`Miss`]; [`Miss::Gone`] also where the slot or the role's rights have to be looked up.
+    /// [`Miss`]. [`Miss::Gone`] also says that the slot or the role's rights must be looked up.
     #[inline]
     pub fn take_up_to(&self, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
         let (slot, slot_generation) =
@@ -85,7 +83,7 @@ impl CachedTag {
         permit == Permit::ANY_ROLE || permit == Permit::of(role::current())
     }
 
-    /// Returns which role may take ids, if that is known and allows the current one to.
+    /// Returns the role that may take ids, if it is known and is the current role or every role.
     pub fn known_permit(&self) -> Option<Permit> {
         self.is_permitted().then(|| self.permit.get())
     }
@@ -104,19 +102,20 @@ pub fn written(format: Option<&NumberFormat>, day: i32, number: i64) -> String {
     format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
 
-/// A format of a row, which was checked when it was written: its date fields say how often it starts over.
+/// Parses a format from a row. The format was checked when it was written, so the reset period that it fits is found by
+/// trying all of them.
 pub fn format_of(text: &str) -> Option<NumberFormat> {
     let resets = Reset::ALL.into_iter().map(Some).chain([None]);
     resets.into_iter().find_map(|reset| NumberFormat::parse(text, reset).ok())
 }
 
-/// Returns what the session knows of a tag, if it has used it.
+/// Returns the cached tag, if the session has used it.
 #[inline]
 pub fn find(tag: &[u8]) -> Option<&'static CachedTag> {
     CACHE.borrow().as_ref()?.get(tag).copied()
 }
 
-/// Returns what the session knows of a tag that there is, from now on.
+/// Returns the cached tag; caches it if necessary. The tag must exist.
 pub fn hold(tag: &Tag) -> &'static CachedTag {
     find(tag.as_bytes()).unwrap_or_else(|| keep(CachedTag::new(tag)))
 }
@@ -131,12 +130,12 @@ pub fn keep(cached: CachedTag) -> &'static CachedTag {
     cached
 }
 
-/// Forgets where all buffers are, and which role may take from them: the table of tags was changed or dropped, or rights were.
+/// Forgets all slots and permits, because the table of tags was changed or dropped, or privileges were changed.
 pub fn forget_slots() {
     for_all(CachedTag::forget);
 }
 
-/// Forgets which role may take ids: a role was changed.
+/// Forgets all permits, because a role was changed.
 pub fn forget_permits() {
     for_all(|cached| cached.permit.set(Permit::UNKNOWN));
 }

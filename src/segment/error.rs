@@ -18,32 +18,31 @@ use snowflake_ids_core::sequence::privilege::{Action, Privilege};
 use snowflake_ids_core::sequence::slot::Trouble;
 use std::time::Duration;
 
-/// Reason why a session got no id of a tag. Tags are kept as they are shown.
+/// The reason that a session got no id of a tag. Fields hold tags in the form that messages show.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SegmentError {
-    /// The server can't generate ids now.
+    /// The server cannot generate ids now.
     #[error(transparent)]
     #[explain(transparent)]
     NotReady(#[from] NotReadyError),
     #[error("tag must not be null")]
     #[explain(BadArgument, detail = "Ids belong to a tag.")]
     NoTag,
-    /// No tag can be called that.
+    /// The tag's name is invalid.
     #[error(transparent)]
     #[explain(transparent)]
     BadTag(TagError),
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
     #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(tag, *action, role))]
     Denied { tag: String, action: Action, role: String },
-    /// There is no such tag.
     #[error("segment tag \"{tag}\" does not exist")]
     #[explain(Undefined, detail_with = no_row(registry.as_deref()))]
     #[explain(hint_with = create(tag, registry.is_some(), column.as_ref()))]
     Unknown {
         tag: String,
-        /// The registry that has none.
+        /// The registry that lacks the tag.
         registry: Option<String>,
-        /// A column of a table with rows that takes ids of it by its default.
+        /// A column of a non-empty table whose default takes ids of the tag.
         column: Option<Column>,
     },
     #[error("segment tag \"{0}\" has no ids left")]
@@ -54,7 +53,7 @@ pub enum SegmentError {
     #[explain(Unsupported, detail = "Its ids come from the transaction's own memory until that commits.")]
     #[explain(hint = "Run the query after COMMIT, or with SET LOCAL max_parallel_workers_per_gather = 0.")]
     Parallel(String),
-    /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to it.
+    /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to that table.
     #[error("cannot wait for ids of segment tag \"{0}\" while ids are being reserved")]
     #[explain(NotReady, detail = "A trigger on snowflake_ids.segment asks for them.")]
     #[explain(hint = "Take ids in such a trigger from a sequence, or from snowflake_nextval().")]
@@ -62,16 +61,15 @@ pub enum SegmentError {
     #[error("segment_currval of tag \"{0}\" is not yet defined in this session")]
     #[explain(NotReady, hint = "Call segment_nextval with this tag first.")]
     NoLast(String),
-    /// The extension's table of tags is not there.
     #[error("the table snowflake_ids.segment does not exist")]
     #[explain(NotReady, detail = "The extension was dropped from this database, or is being dropped.")]
     #[explain(hint = "Run CREATE EXTENSION snowflake_ids.")]
     NoTable,
-    /// The server belongs to a cluster whose nodes share a registry, and uses none.
+    /// The server belongs to a cluster whose nodes share a registry, but uses no registry.
     #[error(transparent)]
     #[explain(transparent)]
     Unregistered(#[from] Unregistered),
-    /// No ids came in time, or the role that may take them did not become known.
+    /// No ids came in time, or the privilege tables stayed locked.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     #[explain(WaitedTooLong, detail = "{detail}", hint = "{hint}")]
     TooLate { tag: String, limit: Duration, detail: String, hint: String },
@@ -128,7 +126,7 @@ fn create(tag: &str, in_registry: bool, column: Option<&Column>) -> String {
     }
 }
 
-/// A column, as SQL names its table.
+/// A column, with its table's name in the form that SQL needs.
 #[derive(Debug)]
 pub struct Column {
     pub relation: String,
@@ -136,17 +134,15 @@ pub struct Column {
 }
 
 impl SegmentError {
-    /// There is no such tag.
     pub fn unknown(tag: &Tag) -> Self {
         Self::unknown_of(tag, None)
     }
 
-    /// There is no such tag, and a column has ids of it, if any.
+    /// Returns the error for a tag that does not exist, and a column that has ids of it, if any.
     pub fn unknown_of(tag: &Tag, column: Option<Column>) -> Self {
         Self::Unknown { tag: TagText(*tag).shown(), registry: registries::first(server::database()), column }
     }
 
-    /// The tag has no ids left.
     pub fn exhausted(tag: &Tag, exhausted: Exhausted) -> Self {
         Self::Exhausted(TagText(*tag).shown(), exhausted)
     }
@@ -157,7 +153,6 @@ impl SegmentError {
         Self::TooLate { tag, limit, detail, hint }
     }
 
-    /// The role that may take ids did not become known in time.
     pub fn rights_locked(tag: &Tag, limit: Duration) -> Self {
         const LOCKED: &str =
             "A transaction has the tables of rights on tags locked, as DROP EXTENSION does until it commits.";
@@ -179,10 +174,10 @@ fn wanted(action: Action) -> &'static str {
     if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()
 }
 
-/// Returns what stands in the way of a refill, and what to do about it.
+/// Returns the obstacle to a refill as a detail and a hint.
 fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     match trouble {
-        // If there is a registry, it is locked there.
+        // With a registry, the locked row is in the registry's database.
         Some(Trouble::RowLocked) if let Some(trouble) = registry_trouble() => trouble,
         Some(Trouble::RowLocked) => (
             "A transaction has the tag's row in snowflake_ids.segment, or all of the table, locked."
@@ -205,7 +200,7 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     }
 }
 
-/// Returns what keeps a worker from reserving, and what to do about it; None where it is no fault of the worker's.
+/// Returns the worker's trouble as a detail and a hint; None if the row or the registry causes the trouble.
 pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     Some(match trouble {
         Trouble::RowLocked | Trouble::Registry => return None,
@@ -237,14 +232,14 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     })
 }
 
-/// The detail and hint of registries that give none.
+/// Returns the registries' troubles as a detail and a hint, or a general text if they report none.
 pub fn no_answer() -> (String, String) {
     registry_trouble().unwrap_or_else(|| {
         ("The registry has given no ids.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
     })
 }
 
-/// Returns what is wrong with the registries of this database, if anything, and what to do about it.
+/// Returns the troubles of this database's registries as a detail and a hint, if any.
 fn registry_trouble() -> Option<(String, String)> {
     let complaints = registries::complaints(server::database());
     let each = complaints.iter().map(|(server, why, _)| ended(format!("Registry \"{server}\": {why}")));

@@ -1,7 +1,7 @@
 //! Privileges on tags.
 //!
-//! A session looks into the tables once for each tag and role, and keeps what it found until the server tells that the
-//! tables, a role or a membership has changed.
+//! A session reads the privilege tables once for each tag and role. The result is cached until an invalidation message tells
+//! that the tables, a role or a membership has changed.
 
 use super::cache::{self, Permit};
 use super::error::SegmentError;
@@ -16,14 +16,14 @@ use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 
-/// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
-/// be asked again.
+/// Checks that the current role may take ids of a tag, and returns the permit for the cache. Fails if the privilege tables
+/// stay locked.
 pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
     let known = cache::find(tag.as_bytes()).and_then(cache::CachedTag::known_permit);
     known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
-/// Fails unless a role may do something with a tag, or where that does not become known in time.
+/// Checks that a role may do something with a tag. Fails if the privilege tables stay locked.
 pub fn check(
     tag: &Tag,
     action: Action,
@@ -40,7 +40,7 @@ pub fn check(
     }
 }
 
-/// Returns whether the current role may do this with a tag. Fails where the extension is no more.
+/// Returns whether the current role may do this with a tag. Fails if the extension does not exist any more.
 pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
     match permit(tag, action, role::current(), None) {
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),
@@ -73,7 +73,7 @@ fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Un
     Ok(found)
 }
 
-/// Returns what a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
+/// Returns a role's privileges: its own, those of roles that it is a member of, and those of PUBLIC, which is role 0.
 fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
     let record = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));

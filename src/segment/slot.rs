@@ -1,5 +1,5 @@
-//! A tag's slot in shared memory, and how places and their ids are taken away. Everything here locks the directory, and does
-//! nothing meanwhile that could fail.
+//! Slots of tags in shared memory, and the eviction of tags and their ids. These functions lock the directory, and call
+//! nothing that can fail while they hold the lock.
 
 use super::error::SegmentError;
 use crate::pg::catalog::{Source, Unseen};
@@ -25,16 +25,17 @@ fn key(source: Source, tag: &Tag) -> TagKey {
     TagKey { database: server::database(), source: source.number(), tag: *tag }
 }
 
-/// A tag's slot, and the generation in which it is the tag's.
+/// A tag's slot, and the slot's generation in which it belongs to the tag.
 pub struct Found {
     pub slot: &'static Slot,
     pub slot_generation: u64,
-    /// The wait of this call, which begins where the slot was given just now.
+    /// The wait of this call, if the slot was given to the tag just now.
     pub waiter: Option<Waiter>,
 }
 
-/// The tag's slot. If it has none, it is given one, where the call waits for so many ids; unverified where it may not exist.
-/// `creates`: it is made where there is none. None: more calls wait than there are processes, which can't be.
+/// Returns the tag's slot. A tag without a slot is given one, where the call waits for `want` ids. The slot is unverified if
+/// the tag may not exist; with `creates`, a missing tag is created. Returns None if more calls wait than there are
+/// processes, which cannot happen.
 pub fn look_up(
     segments: &'static Segments,
     source: Source,
@@ -74,8 +75,8 @@ pub fn look_up(
     Ok(Some(Found { slot, slot_generation, waiter: Some(Waiter::at(slot, slot_generation, want)) }))
 }
 
-/// Returns whether there is a tag, as far as a session can tell by itself, without waiting; None where that can't be seen from
-/// here: ids come from registries on other servers, which may have it. Only within a transaction.
+/// Returns whether a tag exists, from what a session can read without waiting. Returns None if only a registry on another
+/// server can tell. Needs a transaction.
 fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
     let name = (c"tag", Sought::Text(&TagText(*tag)));
     if rows::has(&SEGMENT, Wait::No, View::Committed, &[name])? {
@@ -85,7 +86,7 @@ fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
     rows::look(&REGISTRY_SERVER, Wait::No, &[], |row| registries.extend(row.tag(c"identity")))?;
     let is_nowhere = registries.is_empty();
     for identity in registries {
-        // Received ids say that the registry has it.
+        // A row of received ids shows that the registry has the tag.
         if rows::has(&RECEIVED, Wait::No, View::Committed, &[(c"identity", Sought::Text(&identity)), name])? {
             return Ok(Some(true));
         }
@@ -93,7 +94,7 @@ fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
     Ok(is_nowhere.then_some(false))
 }
 
-/// Their tags are free, however lately they were used.
+/// Frees the slots and high-water marks of dropped databases, even if they were used recently.
 pub fn forget_dropped_databases(segments: &Segments, exists: fn(u32) -> bool) {
     let mut known: BTreeSet<u32> = segments.directory.read().iter().map(|(_, key)| key.database).collect();
     known.extend(segments.high_water_marks.read().iter().map(|(key, _)| key.database));
@@ -112,21 +113,20 @@ fn want_more(segments: &Segments, slot: &Slot, want: NonZeroU32) {
     }
 }
 
-/// A call that waits for ids at a tag's slot, which is not taken away meanwhile. It ends with the call: by ids, an error or a
-/// cancel, which unwind through it; by the end of the session, which a hook meets.
+/// A call that waits for ids at a tag's slot. The slot is not evicted meanwhile. The wait ends when this value is dropped
+/// (also by an error or a cancel), or by an exit hook if the session ends.
 pub struct Waiter {
-    /// True if the wait ends with this: not if the same call waits there already.
+    /// True if dropping this value ends the wait. False if an outer value of the same call already stands for the wait.
     ends: bool,
 }
 
-/// A slot, its generation, and the number of ids that are waited for.
+/// A slot, its generation, and the number of ids that the call waits for.
 type WaitedFor = (&'static Slot, u64, NonZeroU32);
 
-/// The wait of this process.
 static HERE: PerProcess<Cell<Option<WaitedFor>>> = PerProcess::new(Cell::new(None));
 
 impl Waiter {
-    /// Begins to wait for so many ids at a slot; None: it is another tag's by now.
+    /// Begins to wait for `want` ids at a slot; None if the slot belongs to another tag by now.
     pub fn begin(slot: &'static Slot, slot_generation: u64, want: NonZeroU32) -> Option<Self> {
         let is_here =
             HERE.get().is_some_and(|(here, since, _)| std::ptr::eq(here, slot) && since == slot_generation);
@@ -156,14 +156,14 @@ impl Drop for Waiter {
     }
 }
 
-/// To be called before a slot is given.
+/// Registers the exit hook; called before a slot is given.
 fn end_waits_with_session() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| worker::on_exit(end_wait));
 }
 
-/// This process does not wait any more: it took its ids, or gave up. A slot unverified goes with the last one; others, if they are
-/// too many, when the hand finds them.
+/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees it. The clock
+/// sweep evicts other tags if there are too many.
 fn end_wait() {
     let (Some((slot, slot_generation, want)), Some(segments)) = (HERE.take(), segments()) else { return };
     {
@@ -185,7 +185,7 @@ fn end_wait() {
     make_room(segments, &mut directory);
 }
 
-/// Returns whether no more tags have places than may, beside those where calls wait.
+/// Returns whether the tags in slots are within their limit, not counting slots where calls wait.
 fn has_room(segments: &Segments, directory: &Directory<'_>) -> bool {
     directory.len() <= segments.slot_count + segments.awaited.load(Relaxed)
 }
@@ -207,21 +207,21 @@ fn make_room(segments: &Segments, directory: &mut Directory<'_>) {
     }
 }
 
-/// Does something with a tag's slot, with the directory locked for writing; nothing if it has none.
+/// Runs an action on a tag's slot, with the directory locked for writing; returns None if the tag has no slot.
 fn with_slot<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> Option<T> {
     let segments = segments()?;
     let directory = segments.directory.write();
     find(segments, &directory, &key(source, tag)).map(action)
 }
 
-/// Takes a tag's buffered ids away from all sessions; gives the highest that was handed out. `reserved` is what its
-/// row says, which the caller has locked, and `tag_generation` the one that it is in.
+/// Takes a tag's buffered ids away from all sessions; returns the highest id that was handed out. `reserved` and
+/// `tag_generation` come from the tag's row, which the caller has locked.
 pub fn close(source: Source, tag: &Tag, reserved: i64, tag_generation: i64) -> i64 {
     let left = with_slot(source, tag, Slot::clear).unwrap_or_default();
     highest(&left, high_water_mark(source, tag), reserved, tag_generation)
 }
 
-/// Takes a tag's buffered ids away from all sessions: a gap. Reserved ids that are not in the buffers yet are dropped, too.
+/// Drops a tag's buffered ids, and ids that are reserved but not in the buffers yet. This leaves a gap.
 pub fn discard(source: Source, tag: &Tag) {
     with_slot(source, tag, Slot::clear);
 }
@@ -231,7 +231,7 @@ pub fn issued(source: Source, tag: &Tag, reserved: i64, tag_generation: i64) -> 
     highest(&buffer_states, high_water_mark(source, tag), reserved, tag_generation)
 }
 
-/// Takes a tag's slot away if that `is_meant`, with all that is in it.
+/// Frees a tag's slot with all its contents, if `is_meant` returns true.
 pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
@@ -242,14 +242,15 @@ pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool)
     }
 }
 
-/// Notes floors of a former run, before any session looks. Gives how many there is no memory for.
+/// Restores high-water marks that the previous run of the server saved, before any session uses tags. Returns the number of
+/// marks that found no memory.
 pub fn restore_high_water_marks(high_water_marks: impl Iterator<Item = (TagKey, HighWaterMark)>) -> usize {
     let Some(segments) = segments() else { return 0 };
     let mut recorded = segments.high_water_marks.write();
     high_water_marks.filter(|(key, high_water_mark)| !recorded.raise(key, *high_water_mark)).count()
 }
 
-/// Takes all places away that belong to a table of tags, or to a whole database, and all floors.
+/// Frees all slots and high-water marks of a table of tags, or of a whole database.
 pub fn leave_all(database: u32, source: Option<u32>) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
@@ -266,24 +267,25 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, slot_index: usize)
 
 fn set_free(segments: &Segments, slot_index: usize) {
     if let Some(slot) = segments.slots.get(slot_index) {
-        // A session that waits there finds it gone, and looks again.
+        // A session that waits at this slot finds it gone, and looks the tag up again.
         segments.hand_over(slot);
         slot.answered.broadcast();
     }
 }
 
-/// Notes an id that the transaction handed out of a row that it may yet roll back; false: there is no memory for it.
+/// Notes an id that the transaction handed out from a row that may yet be rolled back. Returns false if there is no memory
+/// for it.
 pub fn raise_high_water_mark(source: Source, tag: &Tag, high_water_mark: HighWaterMark) -> bool {
     segments()
         .is_none_or(|segments| segments.high_water_marks.write().raise(&key(source, tag), high_water_mark))
 }
 
-/// Returns what rolled back transactions came to.
+/// Returns the highest id that rolled-back transactions handed out, with its generation.
 pub fn high_water_mark(source: Source, tag: &Tag) -> Option<HighWaterMark> {
     segments()?.high_water_marks.read().get(&key(source, tag))
 }
 
-/// All that rolled back transactions came to, of this database's tags.
+/// Returns the high-water marks of all tags of this database.
 pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
     let Some(segments) = segments() else { return Vec::new() };
     let (database, source) = (server::database(), source.number());
@@ -292,14 +294,15 @@ pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
     ours.map(|(key, high_water_mark)| (key.tag, high_water_mark)).collect()
 }
 
-/// The row knows of ids up to this one by now; None: none of them is in use any more.
+/// Clears a high-water mark that the row covers by now. With None, no id of the tag is in use any more.
 pub fn clear_high_water_mark(source: Source, tag: &Tag, known: Option<Reached>) {
     if let Some(segments) = segments() {
         segments.high_water_marks.write().clear(&key(source, tag), known);
     }
 }
 
-/// Takes the slot away from a tag that there is not, so that misspelt ones don't use slots up. One that has had ids stays.
+/// Frees the slot of a tag that does not exist, so that misspelt names do not fill the slots. Keeps the slot if it has had
+/// ids.
 pub fn leave_unused(source: Source, tag: &Tag) {
     leave_if(source, tag, |slot| slot.is_unused());
 }

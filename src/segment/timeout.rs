@@ -1,4 +1,4 @@
-//! For how long a call may wait.
+//! The longest time that a call may wait.
 
 use crate::pg::clock::uptime;
 use crate::settings;
@@ -6,7 +6,7 @@ use snowflake_ids_core::worker::locked::LockedError;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-/// For how long a call may wait in all, from the moment on in which it first has to.
+/// The longest time that a call may wait in all, counted from its first wait.
 pub struct SegmentTimeout {
     limit: Duration,
     began: OnceCell<Duration>,
@@ -25,12 +25,12 @@ impl SegmentTimeout {
         self.began.get_or_init(uptime);
     }
 
-    /// Returns the time that it has waited so far. It begins to with this.
+    /// Returns the time that the call has waited. The first call of this function begins the wait.
     pub fn waited(&self) -> Duration {
         uptime().saturating_sub(*self.began.get_or_init(uptime))
     }
 
-    /// Returns the time that it may go on. It begins to wait with this.
+    /// Returns the time that the call may still wait. The first call of this function begins the wait.
     pub fn left(&self) -> Duration {
         self.limit.saturating_sub(self.waited())
     }

@@ -1,4 +1,5 @@
-//! Tags whose rows the session's transaction has inserted, changed or deleted: what [`snowflake_ids_core::sequence::transaction_tags`] touches.
+//! Tags whose rows this transaction has inserted, changed or deleted. [`snowflake_ids_core::sequence::transaction_tags`]
+//! decides what happens to them.
 
 use super::cache;
 use super::error::SegmentError;
@@ -28,10 +29,10 @@ type TagOfTable = (Source, Tag);
 
 static OWN: PerProcess<RefCell<TransactionTags<TagOfTable, Subtransaction>>> =
     PerProcess::new(RefCell::new(TransactionTags::NONE));
-/// True if changes of rows are our own doing.
+/// True while this extension itself changes rows of tags.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// True if the user was told that an id of the transaction could not be noted.
+/// True if the user was warned that an id of the transaction could not be noted.
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
@@ -90,14 +91,14 @@ impl TransactionTagsHost<TagOfTable> for TagsInSession {
     }
 }
 
-/// Takes note of a change, of a tag that was in this generation. Changes by workers and this module do not count.
+/// Records a change of a tag, which was in this generation before. Ignores changes by workers and by this module.
 pub fn record(source: Source, tag: &Tag, change: Change, former_tag_generation: Option<i64>) {
     if begin(source, &[tag]) {
         OWN.borrow_mut().record((source, *tag), change, former_tag_generation, Subtransaction::current());
     }
 }
 
-/// Takes note that a tag's row, in this generation, is called otherwise from now on: it goes on where it is.
+/// Records that a tag was renamed. Its ids continue from the old name's high-water mark.
 pub fn record_renamed(source: Source, old: &Tag, new: &Tag, tag_generation: Option<i64>) {
     if begin(source, &[old, new]) {
         let (recorded, at) = (slot::high_water_mark(source, old), Subtransaction::current());
@@ -126,14 +127,15 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
     true
 }
 
-/// From now on nothing comes out of the buffers: they may yet get ids below those of the transaction.
+/// Has the tag's slot looked up again, so that its buffers give no ids: later buffers may get ids below those of the
+/// transaction.
 fn forget_slot(tag: &Tag) {
     if let Some(cached) = cache::find(tag.as_bytes()) {
         cached.slot_index.set(None);
     }
 }
 
-/// Returns whether ids come from a registry that is another server: then these rows say nothing.
+/// Returns whether ids come from a registry on another server. In that case these rows have no effect.
 fn is_elsewhere(source: Source) -> bool {
     source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
 }
@@ -142,28 +144,27 @@ pub fn is_empty() -> bool {
     OWN.borrow().is_empty()
 }
 
-/// Changes of rows in this process are not the user's from now on.
+/// Declares that row changes in this process are the extension's own, or the user's again.
 pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// Returns whether a row is being changed by this extension itself, so that no refill can be waited for.
+/// Returns whether this extension itself is changing a row. A wait for a refill is not possible meanwhile.
 pub fn is_quiet() -> bool {
     QUIET.get()
 }
 
-/// Returns whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took
-/// none from the row.
+/// Returns whether the transaction's changes leave the tag's buffers valid, and the transaction took no id from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {
     name(tag).is_some_and(|name| OWN.borrow().leaves_buffers(&name))
 }
 
-/// The last id that the transaction handed out of a tag that it changed.
+/// Returns the last id that the transaction handed out of a tag that it changed.
 pub fn issued(tag: &Tag) -> Option<i64> {
     OWN.borrow().issued(&name(tag)?)
 }
 
-/// The tag as it is known here; None where the transaction has changed none at all, which is found out fast.
+/// Returns the tag with its table; returns None at once if the transaction has changed no tag at all.
 fn name(tag: &Tag) -> Option<TagOfTable> {
     if is_empty() {
         return None;
@@ -171,7 +172,7 @@ fn name(tag: &Tag) -> Option<TagOfTable> {
     SEGMENT.find().map(|source| (source, *tag))
 }
 
-/// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.
+/// Returns the next id of a tag that the transaction has changed, with the row that it comes from; None for all other tags.
 pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     let Some(name) = name(tag) else { return Ok(None) };
     let mut all = OWN.borrow_mut();
@@ -203,7 +204,7 @@ fn settle() {
 }
 
 fn committed() {
-    // Borrowed where the process ends in the middle of a call; then nothing asks any more.
+    // Already borrowed if the process exits in the middle of a call; nothing needs these tags then.
     if let Ok(mut all) = OWN.try_borrow_mut() {
         all.committed(&TagsInSession);
     }

@@ -1,4 +1,5 @@
-//! Rows of the table of bound sequences: written with its owner's rights for a sequence's owner, who has been looked at.
+//! Writes to the table of bound sequences, with the rights of the table's owner. The caller has checked that the role owns
+//! the sequence.
 
 use super::cache;
 use super::error::SequenceError;
@@ -44,7 +45,7 @@ static CONFIRM: Statement = Statement::new(
     &[OIDOID],
 );
 
-/// Notes that a sequence, which stands at its end, is bound.
+/// Records that a sequence is bound. The sequence must stand at its end.
 pub fn record(
     of: Oid,
     tag: Option<&TagText>,
@@ -66,7 +67,7 @@ pub fn record(
     })
 }
 
-/// Notes what a sequence, which is bound, was before.
+/// Stores the properties of a bound sequence that unbinding restores.
 pub fn remember(
     of: Oid,
     of_type: Option<Oid>,
@@ -87,16 +88,16 @@ fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Resu
     table.as_owner(work)
 }
 
-/// Removes the rows of sequences that are gone, unless a lock would have to be waited for. A row that stays harms none, and is removed
-/// when the next sequence is bound.
+/// Removes the rows of dropped sequences, unless a lock would have to be waited for. A remaining row does no harm; the next
+/// binding removes it.
 pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
 
-/// Marks the row of a sequence as checked that stands at its end: a restored one, whose sequence a dump puts there later. From then
-/// on a restart of the sequence restarts what it is bound to. Waits for nobody.
+/// Marks a restored row as checked once its sequence stands at its end; a dump sets the sequence after it loads the row.
+/// Once the row is checked, a restart of the sequence also restarts its target. Does not wait for locks.
 pub fn confirm(of: Oid) {
-    // To a statement that sees no new commits, a row that others have marked is an error.
+    // A statement whose snapshot sees no new commits would fail on a row that another session has marked.
     if matches!(cache::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
         && server::is_writable()
         && transaction::sees_new_commits()

@@ -1,9 +1,11 @@
-//! The bound sequences of this database that this process knows.
+//! This process's cache of the database's bound sequences.
 //!
-//! Each is looked up by itself when it is first needed, and looked up again after any change of the table. While the table is locked
-//! and cannot be read, what was known last serves: as long as it is the same table, and no change of it was committed since. Where
-//! nothing is known, statements are redirected as if sequences were bound, which is right in either case: the call decides. A
-//! sequence that does not stand at its end is not bound; the call waits for the table only for one that does.
+//! Each sequence is looked up when it is first needed, and again after any change of the table. While the table is locked
+//! and cannot be read, cached rows are used. They must be of the same table, and no change of it was committed since.
+//!
+//! If there are no such rows, statements are redirected as if sequences were bound. That is always correct, because the
+//! redirected function decides. A sequence that does not stand at its end is not bound. If it stands there, the function
+//! waits for the table.
 
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
@@ -22,7 +24,7 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
 use std::cell::{Cell, RefCell};
 
-/// The knowledge of this process about bound sequences of its database.
+/// The existence of bound sequences in the database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnyBound {
     None,
@@ -30,41 +32,43 @@ enum AnyBound {
     Undecided,
 }
 
-/// The findings of the last look.
+/// The result of the last read of the table.
 struct CachedSequences {
     table: Source,
-    /// The changes that had been committed then; None where it may not serve once the table is locked.
+    /// The number of committed changes at the time of the read; None if the result must not be used while the table is
+    /// locked.
     changes: Option<u64>,
     any: AnyBound,
     targets: Option<Targets>,
-    /// The rows of sequences that were looked up; None for one that has none.
+    /// The rows of sequences that were looked up; None for a sequence without a row.
     rows: FxHashMap<u32, Option<Bound>>,
     owned: FxHashMap<u32, Vec<(i16, Oid)>>,
 }
 
-/// More sequences or tables than this are looked up again and again.
+/// The most sequences or tables that are cached; the cache is emptied when it is full.
 const MOST_KEPT: usize = 4_096;
 
 static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
-/// True if the statement that was planned last was redirected.
+/// True if the last statement that was planned was redirected.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OwnChange {
     Nothing,
-    /// It has removed rows of sequences that are gone, or marked rows as checked. No answer of other sessions rests on it.
+    /// The transaction has removed rows of dropped sequences, or marked rows as checked. Results in other sessions stay
+    /// valid.
     Tidied,
     Changed,
 }
 
 static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::Nothing));
-/// True if what changes the table now merely tidies it.
+/// True while the table changes only in ways that leave other sessions' results valid.
 static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Returns where calls go at the moment: None where no sequence of this database is bound. Only within a transaction.
-/// Each statement that is planned asks, so this waits for no lock.
+/// Returns the functions that calls are redirected to; None if no sequence of this database is bound. Waits for no lock,
+/// because each planned statement calls this. Needs a transaction.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
     let targets =
@@ -73,12 +77,12 @@ pub fn targets_at_once() -> Option<Targets> {
     targets
 }
 
-/// Returns whether the statement that is being planned is redirected. Calls nothing of the server's.
+/// Returns whether the statement that is being planned is redirected. Calls no server function.
 pub fn is_redirecting() -> bool {
     REDIRECTS.get()
 }
 
-/// Returns whether sequences are bound. Only within a transaction.
+/// Returns whether any sequence is bound. Needs a transaction.
 pub fn is_any_bound() -> bool {
     match any() {
         AnyBound::None => false,
@@ -87,18 +91,18 @@ pub fn is_any_bound() -> bool {
     }
 }
 
-/// The sequences that are bound. Only within a transaction.
+/// Returns the bound sequences. Needs a transaction.
 pub fn bound() -> Vec<Oid> {
     if any() == AnyBound::None { Vec::new() } else { store::all() }
 }
 
-/// A bound sequence that a column owns, or is an identity by, as far as that is known without a wait. Only within a transaction.
+/// Returns a bound sequence that a column owns, or is an identity by, without waiting. Needs a transaction.
 pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     let owned = owned_by(table);
     let rows = owned.into_iter().filter(|(of, _)| *of == column);
     let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
     let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
-    // If it is not known, the function that notes the number will see.
+    // If a row could not be read, [`super::recorded_of_column`] decides later.
     bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
 }
 
@@ -116,17 +120,16 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     })
 }
 
-/// Returns what a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the
-/// table is locked this waits for it, as the server's functions wait for a sequence: until a time-out or the user ends
-/// it.
+/// Returns the target that a sequence is bound to; None if it is not bound. If nothing is cached and the table is locked,
+/// waits for it until a timeout or a cancel, as the server's functions wait for a sequence. Needs a transaction.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
     let row =
         row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
     believed(sequence, row)
 }
 
-/// The same for calls of the sequence, of which one that does not stand at its end is not bound, without a wait. One that this
-/// transaction has just altered may not stand there yet.
+/// Returns the target that a called sequence is bound to, without waiting. A called sequence that does not stand at its end
+/// is not bound. A sequence that this transaction has just altered may not stand at its end yet; use [`binding_of`] for it.
 pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
     match row_at_once(sequence) {
         Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
@@ -143,15 +146,16 @@ fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
-/// The same with a wait, and with a lock by which it stays so until the transaction ends.
+/// Returns the target that a called sequence is bound to. Locks the sequence, so that the binding stays until the
+/// transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)?;
     sequence::lock(sequence);
     called_binding_of(sequence)
 }
 
-/// Returns whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set
-/// the sequence put it there. Only within a transaction.
+/// Returns whether a sequence stands at its end, which is its maximum, as a bound sequence does. Only `bind_sequence`, and
+/// roles that may set the sequence, put it there. Needs a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
     let terms = sequence::terms(sequence)
         .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());
@@ -159,10 +163,10 @@ pub fn stands_at_end(sequence: Oid) -> bool {
     terms.zip(position).is_some_and(|(terms, at)| is_sentinel(at.last_value, at.is_called, terms.max))
 }
 
-/// The table is locked, and nothing is known of a sequence.
+/// The table is locked, and the sequence is not cached.
 pub struct Locked;
 
-/// The row of a sequence, without a wait. Only within a transaction.
+/// Returns the row of a sequence, without waiting. Needs a transaction.
 pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     if any() == AnyBound::None {
         return Ok(None);
@@ -181,7 +185,7 @@ pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     }
 }
 
-/// Keeps what was looked up, unless a change was told of since, or what is kept may not serve.
+/// Caches a result. Drops it if the cache was invalidated since `forgotten` was read, or if the table could not be read.
 fn keep<V>(
     forgotten: u64,
     of: Oid,
@@ -206,14 +210,14 @@ fn any() -> AnyBound {
     ANY.get().unwrap_or_else(learn)
 }
 
-/// Looks up whether any is bound, without a wait.
+/// Finds out whether any sequence is bound, without waiting.
 #[cold]
 fn learn() -> AnyBound {
     let forgotten = FORGOTTEN.get();
     let table = SEQUENCE_BINDING.find();
     sequence::on_change(table.map(Source::oid), forget);
     let Some(table) = table else { return learned(forgotten, None) };
-    // Before the table is read: what is committed in between is counted later, and then looked up again.
+    // Read before the table, so that a change committed in between is counted later and causes another look-up.
     let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
     let any = match store::is_any(Wait::No) {
         Ok(true) => AnyBound::Some,
@@ -221,7 +225,8 @@ fn learn() -> AnyBound {
         Err(Unseen::NoTable) => return learned(forgotten, None),
         Err(Unseen::Locked) => return last_known(table, committed),
     };
-    // A change of this transaction may be rolled back. On a standby, changes are not counted.
+    // A change of this transaction may be rolled back, and a standby counts no changes. In both cases the result must not be
+    // used while the table is locked.
     let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
     learned(forgotten, Some(CachedSequences::of(table, changes, any)))
 }
@@ -229,14 +234,14 @@ fn learn() -> AnyBound {
 fn learned(forgotten: u64, known: Option<CachedSequences>) -> AnyBound {
     let any = known.as_ref().map_or(AnyBound::None, |known| known.any);
     *CACHE.borrow_mut() = known;
-    // Looked up again where a change was told of meanwhile.
+    // Not stored if an invalidation arrived meanwhile, so that the next call looks it up again.
     if FORGOTTEN.get() == forgotten {
         ANY.set(Some(any));
     }
     any
 }
 
-/// Returns what serves while the table is locked. It is looked up again each time.
+/// Returns the cached answer for a locked table. It is not stored, so the next call tries to read the table again.
 fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
     let serves = |known: &&CachedSequences| {
         let is_as_it_was = known.changes.is_some() && known.changes == committed;
@@ -254,7 +259,7 @@ fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
 impl CachedSequences {
     fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
         let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
-        // An earlier version may have no functions to redirect to.
+        // An older version of the extension may lack the functions to redirect to.
         let any = if targets.is_none() { AnyBound::None } else { any };
         Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
     }
@@ -270,7 +275,7 @@ pub fn changed() {
     OWN.set(OWN.get().max(own));
 }
 
-/// Runs what changes the table so that no answer of another session rests on it.
+/// Runs changes of the table that leave other sessions' results valid.
 pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
     struct EndOfTransaction;
     impl Drop for EndOfTransaction {
@@ -279,12 +284,12 @@ pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
         }
     }
     TIDIES.set(true);
-    // Also where it fails: the session may go on, in a transaction that a savepoint has saved.
+    // Also reset after an error, because the session may go on after a rollback to a savepoint.
     let _end = EndOfTransaction;
     work()
 }
 
-/// Another session may commit the transaction, which does not count it then.
+/// Refuses PREPARE TRANSACTION, because another session may commit the transaction and would not count its changes.
 pub fn refuse_to_prepare() {
     if OWN.get() == OwnChange::Changed {
         let report = ErrorReport::new(
@@ -296,7 +301,7 @@ pub fn refuse_to_prepare() {
     }
 }
 
-/// The transaction has committed, and holds its locks still.
+/// Counts the transaction's changes. Called after the commit, while its locks are still held.
 pub fn committed() {
     if OWN.get() != OwnChange::Nothing
         && let Some(changes) = bindings::CHANGES.get()

@@ -1,5 +1,5 @@
-//! Statements that change bound sequences. One that is altered or restarted stands at its end again afterwards, so that a
-//! call that is not redirected goes on to fail; one that is dropped is bound no more.
+//! Statements that change bound sequences. An altered or restarted sequence is put at its end again, so that a call that is
+//! not redirected still fails. A dropped sequence loses its binding.
 
 use super::error::SequenceError;
 use super::{bind, cache};
@@ -44,15 +44,15 @@ static AT_COMMIT: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// A sequence is dropped, unless the transaction is rolled back.
+/// Notes that a sequence is dropped. The binding's row is removed at commit.
 pub fn sequence_dropped(of: Oid) {
     if !matches!(cache::row_at_once(of), Ok(None)) {
         DROPS.set(true);
     }
 }
 
-/// The server's own setval is about to be called, where the call was not redirected. It would move a bound sequence away
-/// from its end, and calls of nextval beside it would then give numbers that were given.
+/// Refuses a call of the server's own setval that was not redirected. The call would move a bound sequence away from its
+/// end, and later calls of nextval that are not redirected would repeat numbers.
 pub fn setval_called() {
     if cache::is_any_bound() {
         raise(report(&SequenceError::Unreached));
@@ -63,10 +63,10 @@ pub fn identities_restarted() {
     settle_all(true, sequence::has_new_file);
 }
 
-/// Settles the bound sequences that this transaction has moved.
+/// Puts the bound sequences that this transaction has moved at their end again.
 fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
-        // This transaction has moved none that another one has locked.
+        // A sequence that another transaction has locked was not moved by this one.
         if sequence::lock_at_once(of) {
             let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
             if !settled {
@@ -76,9 +76,9 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     }
 }
 
-/// Has processes that apply a publisher's changes put sequences at their end again: its TRUNCATE is no statement here, and restarts
-/// them; from 19 on they are set as the publisher's stand. Their ids are this server's, and go on. Only while the server loads
-/// libraries.
+/// Has logical replication's apply workers put sequences at their end again. A publisher's TRUNCATE restarts sequences
+/// without a statement, and PostgreSQL 19 also copies the publisher's values. The tags and generators of this server are not
+/// restarted. Call this only while the server loads its libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -95,27 +95,28 @@ fn at_commit() {
     if replication::is_setting_sequences() {
         transaction::with_snapshot(|| settle_all(false, |_| true));
     }
-    // Another sequence may get the oid of a dropped one one day.
+    // The oid of a dropped sequence may be reused later.
     if DROPS.replace(false) {
         transaction::with_snapshot(bind::forget_dropped_at_once);
     }
 }
 
 pub fn altered(of: Oid) {
-    // While others have the table locked, no sequence that this transaction created has a row.
+    // While another transaction has the table locked, a sequence that this transaction created cannot have a row.
     if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
         || cache::binding_of(of).is_none()
     {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
-    // It may have another owner now.
+    // The owner may have changed too.
     if let Some(table) = SEQUENCE_BINDING.find() {
         table.announce();
     }
 }
 
-/// Puts a bound sequence at its end again; a restart of it is followed or not. Returns whether it stood elsewhere.
+/// Puts a bound sequence at its end again. With `follows`, a restart of the sequence also restarts its target. Returns
+/// whether the sequence had to be moved.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (cache::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };
@@ -129,7 +130,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     }
     relation.as_owner(|| sequence::setval(of, terms.max, true));
     match binding {
-        // One that was not restarted stands where it stood, with another maximum.
+        // A sequence that was not restarted has the same position, but another maximum.
         _ if position.is_called || !follows => {}
         Binding::Snowflake(_) => {
             pgrx::notice!(
@@ -140,7 +141,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
         Binding::Unreadable => {}
         Binding::Segment(tag) => {
             let highest = position.last_value.saturating_sub(1);
-            // The owner's: the sequence is restarted for all that use it.
+            // The sequence's owner needs the right, because the restart affects all who use the sequence.
             privilege::check(&tag, Action::Move, relation.owner(), None)
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =

@@ -8,18 +8,18 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 
-/// Reason why a bound sequence gave no number, or was not moved. Sequences are named as the server names them.
+/// The reason that a bound sequence gave no number or was not moved. Sequences are named as the server names them.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SequenceError {
-    /// There is no snowflake id, of the generator that a sequence is bound to.
+    /// The generator that the sequence is bound to gave no id.
     #[error("{error}")]
     #[explain(transparent = error, detail_with = with_generator(error, sequence))]
     Snowflake { error: Box<SessionError>, sequence: String },
-    /// There is no id of the tag that a sequence is bound to.
+    /// The tag that the sequence is bound to gave no id.
     #[error("{error}")]
     #[explain(transparent = error, detail_with = with_tag(error, sequence))]
     Segment { error: SegmentError, sequence: String },
-    /// It counts in a way in which ids cannot be given.
+    /// The sequence's increment does not suit ids.
     #[error(transparent)]
     #[explain(transparent)]
     Bound(#[from] BoundSequenceError),
@@ -35,7 +35,7 @@ pub enum SequenceError {
     #[error("permission denied for function {0}")]
     #[explain(Denied)]
     NotExecutable(&'static str),
-    /// Its row is not one that `bind_sequence` has written.
+    /// The binding's row was not written by `bind_sequence`.
     #[error("the binding of sequence \"{0}\" is not valid")]
     #[explain(
         NotReady,
@@ -50,17 +50,15 @@ pub enum SequenceError {
         hint = "Unbind some, or raise snowflake_ids.max_bound_sequences."
     )]
     TooMany(i64),
-    /// It is to be noted as bound, and was not put where a bound one stands.
     #[error("sequence \"{0}\" is not at its maximum")]
     #[explain(BadArgument, detail = "A bound sequence gives no numbers of its own.")]
     #[explain(hint = "Call snowflake_ids.bind_sequence, which puts it there.")]
     NotAtEnd(String),
-    /// It would begin again at its end.
     #[error("bound sequence \"{0}\" cannot cycle")]
     #[explain(BadArgument, detail = "Ids do not come again.")]
     #[explain(hint = "Unbind it first, with snowflake_ids.unbind_sequence.")]
     Cycles(String),
-    /// The server's setval is called where the call was not redirected.
+    /// The server's setval is called by a statement that was not redirected.
     #[error("cannot call setval() here")]
     #[explain(
         Unsupported,
@@ -88,12 +86,12 @@ fn with_tag(error: &SegmentError, sequence: &str) -> Option<String> {
 }
 
 impl SequenceError {
-    /// Returns the reason why there is no snowflake id.
+    /// Returns the error for a generator that gave no id.
     pub fn of_generator(error: SessionError, sequence: Oid) -> Self {
         Self::Snowflake { error: Box::new(error), sequence: sequence::name(sequence) }
     }
 
-    /// Returns the reason why there is no id of the tag that a sequence is bound to.
+    /// Returns the error for a tag that gave no id.
     pub fn of_tag(error: SegmentError, sequence: Oid) -> Self {
         Self::Segment { error, sequence: sequence::name(sequence) }
     }

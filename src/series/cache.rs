@@ -1,4 +1,4 @@
-//! This session's memory of series.
+//! The session's cache of series.
 
 use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
@@ -26,57 +26,54 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The session's knowledge of one series.
+/// A series in the session's cache.
 pub struct CachedSeries {
     pub(super) name: Tag,
-    /// Its terms.
     pub series: Series,
-    /// The table that has its counters.
+    /// The table that holds its counters.
     pub(super) counters: Source,
-    /// The rights of roles; None where every role may take numbers.
+    /// The rights of roles; None if every role may take numbers.
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub table: Source,
-    /// The registries that this database draws from.
     registries: Vec<String>,
-    /// The slots in which the session found its sections.
+    /// The slots of the series' sections, as the session last found them.
     sections: RefCell<Vec<Option<(&'static Slot, SectionRef)>>>,
-    /// As of which change of the table.
+    /// The value of `CHANGES` at the time of the look-up.
     as_of: u64,
-    /// The role that may take numbers, and as of which change of roles.
+    /// The role that may take numbers, and the number of role changes at the time of the check.
     permit: Cell<Option<(Oid, u64)>>,
-    /// The transaction in which nothing was found that forbids to number here.
+    /// The transaction in which this server was found to be allowed to number the series.
     at_home: Cell<Option<u32>>,
-    /// The first day of the period that was looked up last, and when it was: believed for some seconds.
+    /// The first day of the period, and the time of its look-up. It is valid for a few seconds.
     period: Cell<Option<(i32, UnixMicros)>>,
 }
 
 type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
-/// Registries, as of which change of their table.
+/// The registries, and the value of `REGISTRY_CHANGES` at the time of the look-up.
 type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
-/// The one that was used last: mostly it is the next one, too.
+/// The series that was used last, which is mostly the next one, too.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
-/// Number of times that the table was changed, as far as this session was told.
+/// Number of invalidation messages for the table of series.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-/// The registries that this database draws from, as far as this session knows.
+/// The registries that this database uses, as of the last look-up.
 static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
-/// Number of changes of that table.
+/// Number of invalidation messages for the table of registries.
 static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl CachedSeries {
-    /// Its name in a message.
     pub fn shown(&self) -> String {
         TagText(self.name).shown()
     }
 
-    /// A number in its format.
+    /// Returns a number in the series' format.
     pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
         TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(encoding::not_utf8("format")))
     }
 
-    /// A key as one of its type.
+    /// Converts a key to the series' key type.
     pub(super) fn key_of<'a>(&self, key: &'a Key) -> Result<Cow<'a, Key>, SeriesError> {
         if key.key_type() == self.series.key_type {
             return Ok(Cow::Borrowed(key));
@@ -84,13 +81,13 @@ impl CachedSeries {
         self.series.key_of(key, &self.shown())
     }
 
-    /// Returns whether this is what is known of the series of a name now.
+    /// Returns whether this is the series of that name, and the table has not changed since the look-up.
     #[inline]
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
     }
 
-    /// Returns whether a number of this key can be taken by a role, as far as is known without a look at anything.
+    /// Returns whether a role may take a number of this key, from the cache alone.
     #[inline]
     pub(super) fn may_take(&self, key: &Key, role: Oid) -> bool {
         key.key_type() == self.series.key_type
@@ -99,7 +96,7 @@ impl CachedSeries {
             && (self.goes_anywhere() || self.is_at_home())
     }
 
-    /// Returns whether a role is known to be allowed to take numbers.
+    /// Returns whether a role may take numbers, from the cache alone.
     #[inline]
     fn is_permitted(&self, role: Oid) -> bool {
         self.grants.is_none() || self.permit.get() == Some((role, role::changes()))
@@ -122,7 +119,7 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Fails unless a role may do this with it.
+    /// Fails unless a role may do this with the series.
     pub fn check(&self, action: Action, role: Oid) -> Result<(), SeriesError> {
         if self.allows(action, role) {
             return Ok(());
@@ -131,13 +128,13 @@ impl CachedSeries {
         Err(SeriesError::Denied { series: self.shown(), action, role })
     }
 
-    /// Returns whether nothing that is about this database forbids to number in it.
+    /// Returns whether the series may be numbered on any server.
     fn goes_anywhere(&self) -> bool {
-        // Ranges of several registries are not one above the other.
+        // Several registries grant ranges that are not in ascending order.
         self.series.scope != Scope::Global || (!self.series.is_one_servers() && self.registries.len() < 2)
     }
 
-    /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
+    /// Fails if other servers would number the series too, without knowing the numbers that were taken on this one.
     pub(super) fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
         if self.goes_anywhere() || self.is_at_home() {
             return Ok(());
@@ -154,7 +151,8 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Fails on a worker of a Citus cluster that draws from no registry. The cluster tells no session that this became one.
+    /// Fails on a worker of a Citus cluster without a registry. The check runs in each transaction, because no message tells
+    /// a session that its server became a worker.
     fn refuse_worker(&self) -> Result<(), NoNumberError> {
         if citus::is_there() && citus::is_worker()? {
             return Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into());
@@ -162,20 +160,20 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// A key has no numbers left.
     pub(super) fn exhausted(&self, key: &Key) -> SeriesError {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
 
-    /// A key gave numbers above a value, or may have.
+    /// Returns the error for a value below numbers that the key gave, or may have given.
     pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
         SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
     }
 
-    /// The first day of the present period, in days since 1970-01-01; 0 where the series is not dated. Only within a transaction.
+    /// Returns the first day of the present period, in days since 1970-01-01; 0 for a series without a date. Needs a
+    /// transaction.
     pub(super) fn day(&self) -> Result<i32, NoNumberError> {
         let Some(reset) = self.series.reset else { return Ok(0) };
-        // Before SQL looks at the clock: so the period is no older than this says.
+        // Read before SQL reads the clock, so that the period's age is never underestimated.
         let now = SystemClock.now();
         if let Some((day, since)) = self.period.get()
             && (0..store::PERIOD_BELIEVED_MICROS).contains(&(now.0 - since.0))
@@ -183,18 +181,17 @@ impl CachedSeries {
             return Ok(day);
         }
         let (day, then) = store::period(reset, &self.series.time_zone)?;
-        // If another one begins meanwhile, each call looks: in some zones the clock goes back over midnight.
+        // Not cached while the day changes, because in some time zones the clock goes back over midnight.
         self.period.set((day == then).then_some((day, now)));
         Ok(day)
     }
 
-    /// The slot of a section, as far as the session found it.
+    /// Returns the slot of a section, as the session last found it.
     #[inline]
     pub(super) fn section(&self, number: u16) -> Option<(&'static Slot, SectionRef)> {
         *self.sections.borrow().get(usize::from(number))?
     }
 
-    /// Notes the slot of a section.
     pub(super) fn record_section(&self, number: u16, slot: &'static Slot, section_ref: SectionRef) {
         let (mut all, at) = (self.sections.borrow_mut(), usize::from(number));
         if all.len() <= at {
@@ -203,7 +200,7 @@ impl CachedSeries {
         all[at] = Some((slot, section_ref));
     }
 
-    /// Fails unless the series of this name is this one, by what the transaction sees now.
+    /// Fails unless the transaction still sees this series under this name.
     pub(super) fn check_present(&self) -> Result<(), NoNumberError> {
         let timeout = SegmentTimeout::new();
         let (_, now) =
@@ -215,13 +212,14 @@ impl CachedSeries {
         }
     }
 
-    /// Keeps others from dropping or renaming it until the transaction ends.
+    /// Locks the series against DROP and renaming until the transaction ends.
     pub fn keep(&self) -> Result<(), NoNumberError> {
         let is_there = self.table.as_owner_qualified(|| store::lock(&self.series, &self.name))?;
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Returns whether a role may do this with it. Citus tells all nodes who may write to the counters of a distributed series.
+    /// Returns whether a role may do this with the series. For a distributed series, Citus propagates the privileges on its
+    /// counters to all nodes.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);
@@ -242,9 +240,9 @@ fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
 
-/// Returns a series as of all that is committed by now, and of what the transaction has changed itself.
+/// Returns a series, as of all changes that are committed by now and the transaction's own changes.
 pub fn look_up(name: &[u8]) -> Result<Rc<CachedSeries>, NoNumberError> {
-    // Others may have changed it since the statement began.
+    // Other sessions may have changed the series since the statement began.
     catalog::take_in_changes();
     if let Some(known) = USED.borrow().as_ref().filter(|known| known.is(name)) {
         return Ok(known.clone());
@@ -261,7 +259,7 @@ pub fn look_up(name: &[u8]) -> Result<Rc<CachedSeries>, NoNumberError> {
 
 #[cold]
 fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
-    // Before the table is looked at: what changes meanwhile is looked at again.
+    // Read before the table, so that a change made meanwhile causes another look-up.
     let as_of = CHANGES.get();
     SERIES.on_change(forget);
     let timeout = SegmentTimeout::new();
@@ -286,13 +284,12 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     });
     let mut all = CACHE.borrow_mut();
     let all = all.get_or_insert_default();
-    // Those that were dropped, or have changed, are not kept.
+    // Entries that were dropped or have changed are removed.
     all.retain(|_, known| known.as_of == as_of);
     all.insert(*name, known.clone());
     Ok(known)
 }
 
-/// A table could not be looked at.
 fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumberError {
     match why {
         Unseen::NoTable => SeriesError::NoTable.into(),
@@ -300,7 +297,7 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
     }
 }
 
-/// The registries that this database draws from. Their table is looked at again only when it has changed.
+/// Returns the registries that this database uses. Reads their table only after it has changed.
 fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
     let as_of = REGISTRY_CHANGES.get();
@@ -314,25 +311,23 @@ fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     Ok(registries)
 }
 
-/// Has all of them looked up again, and all statements planned anew: a plan may hold what was found as a constant.
+/// Has all series looked up again and all statements planned again, because a plan may hold a looked-up value as a constant.
 fn forget() {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     plan_anew();
 }
 
-/// Fails unless bytes can be a name; gives them as they are looked for.
+/// Checks that the bytes can be a series' name, and returns the key for the table.
 pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     series::check_name(name, chars)?;
     Tag::new(name).ok_or(SeriesError::LongName { bytes: name.len() })
 }
 
-/// There is no series of this name.
 pub fn unknown(name: &Tag) -> SeriesError {
     SeriesError::Unknown { name: TagText(*name).shown() }
 }
 
-/// A key in a message.
 pub(super) fn shown_key(key: &Key) -> String {
     match key {
         Key::Bigint(number) => number.to_string(),

@@ -8,18 +8,18 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::series::SeriesError;
 use snowflake_ids_core::worker::locked::LockedError;
 
-/// Reason why a series gave no number.
+/// The reason that a series gave no number.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum NoNumberError {
-    /// It cannot.
+    /// The series cannot give the number, or the caller may not take it.
     #[error(transparent)]
     #[explain(transparent)]
     Series(#[from] SeriesError),
-    /// The tag of a section gave none.
+    /// The tag of a section gave no ids.
     #[error(transparent)]
     #[explain(transparent)]
     Section(#[from] SegmentError),
-    /// A table that says what it is was locked.
+    /// A table that defines the series was locked.
     #[error(transparent)]
     #[explain(transparent)]
     Locked(#[from] LockedError),

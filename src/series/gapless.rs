@@ -1,5 +1,5 @@
-//! Gapless series: a number is taken by changing the row of its key, in the caller's transaction; of one that is distributed over a Citus
-//! cluster, on the shard of the key.
+//! Gapless series. A number is taken by updating the key's row in the caller's transaction. The rows of a distributed series
+//! are on the shards of a Citus cluster.
 
 use super::cache::CachedSeries;
 use super::error::NoNumberError;
@@ -26,12 +26,12 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
 #[cold]
 fn first(cached: &CachedSeries, key: &Key) -> Result<Option<Number>, NoNumberError> {
     let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key))?;
-    // Its counters go with a series that is dropped. One that was waited for then must not begin anew.
+    // A series that is dropped loses its counters. A call that waited for the drop must not begin new ones.
     cached.check_present()?;
     Ok(taken)
 }
 
-/// Has a key go on above a value; with `force` also above a lower one than it gave last.
+/// Sets a key's counter to a value. With `force`, the value may be lower than the key's last number.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     let below =
         |last: Option<Number>| cached.below(key, value, last.map_or(value, |last| last.number)).into();
@@ -45,14 +45,14 @@ pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<
     })
 }
 
-/// Sees to it that a key goes on above a value.
+/// Raises a key's counter to a value, if it is lower.
 pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     cached.counters.as_owner_qualified(|| store::set(&cached.series, key, value, false))?;
     Ok(())
 }
 
-/// Raises the counter of a key, if it has one, to the number of a row in a table of this owner, who needs the right to `series_set`: a
-/// role with USAGE alone could else exhaust each key by one row in a table of its own.
+/// Raises the counter of a key, if it has one, to the number of a row. The row's table belongs to `owner`, who needs the
+/// right to `series_set`. Otherwise a role with USAGE alone could exhaust a key by one row in its own table.
 pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
     let series = &cached.series;
     let is_counted_here =
@@ -63,7 +63,7 @@ pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Re
     Ok(cached.counters.as_owner_qualified(|| store::raise(series, key, number))?)
 }
 
-/// The table of a distributed series' counters; None where it is not distributed.
+/// Returns the table of a distributed series' counters; None if the series is not distributed.
 fn key_table(cached: &CachedSeries) -> Result<Option<KeyTable>, SeriesError> {
     if cached.series.scope != Scope::Shard {
         return Ok(None);
@@ -72,7 +72,7 @@ fn key_table(cached: &CachedSeries) -> Result<Option<KeyTable>, SeriesError> {
     table.map(Some).ok_or_else(|| SeriesError::NoKeyTable { series: cached.shown() })
 }
 
-/// The first day of the present period, where the series is dated.
+/// Returns the first day of the present period; None for a series without a date.
 fn day(cached: &CachedSeries) -> Result<Option<i32>, NoNumberError> {
     cached.series.reset.map(|_| cached.day()).transpose()
 }

@@ -1,4 +1,5 @@
-//! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges out of the buffers of a tag of its own.
+//! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges from the buffers of its own
+//! tag.
 
 use super::cache::{CachedSeries, shown_key};
 use super::error::NoNumberError;
@@ -25,10 +26,9 @@ use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
-/// The function that messages name.
 const FUNCTION: &str = "series_nextval()";
 
-/// Takes the next number of a key out of memory, if it has one. Throws nothing.
+/// Takes the next number of a key from memory, if memory has one. Raises no error.
 #[inline]
 pub fn at_once(cached: &CachedSeries, key: &Key) -> Option<Number> {
     let sections = sections().filter(|_| transaction_tags::is_empty())?;
@@ -53,7 +53,8 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
     Ok(Number { number, day: 0 })
 }
 
-/// Has all keys of the key's section go on above a value. What they gave is never given again, whatever `force` says.
+/// Raises the counters of all keys in the key's section to a value. Numbers that they gave are never given again, so `force`
+/// is refused.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     if force {
         return Err(SeriesError::NoForce { series: cached.shown() }.into());
@@ -61,12 +62,12 @@ pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<
     raise_above(cached, key, value)
 }
 
-/// Sees to it that a key goes on above a value.
+/// Raises a key's counter to a value, if it is lower.
 pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     ready(cached)?;
     let number = section_of_key(cached, key);
     let raised = (cached.series.id, number);
-    // As for each of the keys that a column has.
+    // series_attach raises every key of a column. The first key of a section raises the whole section.
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
@@ -78,7 +79,7 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     Ok(())
 }
 
-/// Up to where this transaction has raised sections, by the ids of their series.
+/// The values to which this transaction has raised sections, by series id and section number.
 static RAISED: PerProcess<RefCell<FxHashMap<(i64, u16), i64>>> =
     PerProcess::new(RefCell::new(FxHashMap::with_hasher(FxBuildHasher)));
 
@@ -95,7 +96,7 @@ fn forget_raised() {
     }
 }
 
-/// The keys, if there is memory for them.
+/// Returns the shared memory of keys; fails if there is none.
 fn ready(cached: &CachedSeries) -> Result<&'static Sections, NoNumberError> {
     if let Some(sections) = sections() {
         return Ok(sections);
@@ -111,7 +112,7 @@ fn sections_of(cached: &CachedSeries) -> u16 {
     }
 }
 
-/// In which section a key is, unless that takes another encoding.
+/// Returns the section of a key; None if the key must be converted to UTF-8 first.
 #[inline]
 fn section_at_once(cached: &CachedSeries, key: &Key) -> Option<u16> {
     match key {
@@ -120,7 +121,7 @@ fn section_at_once(cached: &CachedSeries, key: &Key) -> Option<u16> {
     }
 }
 
-/// In which section a key is: on every server the same, whichever encoding its database has.
+/// Returns the section of a key. It is the same on every server, whatever the encoding of its database.
 fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
     let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
     let converted = || match key {
@@ -131,8 +132,8 @@ fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
         .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(cached)))
 }
 
-/// The tag of a section. It names how many there are: where a registry's series has another number of them than this one, keys are
-/// in other sections there, and its tags are others.
+/// Returns the tag of a section. Its name includes the number of sections. A series with another number of sections has
+/// other keys in each, so it needs other tags in the registry.
 fn tag_of(cached: &CachedSeries, number: u16) -> Vec<u8> {
     let rest = format!(" section {} of {}", number + 1, sections_of(cached));
     [cached.name.as_bytes(), rest.as_bytes()].concat()
@@ -158,7 +159,7 @@ fn seen_by(section_ref: SectionRef, miss: monotonic::KeyMiss) -> Option<(u64, Se
     }
 }
 
-/// Has the section supplied, and takes a number of it.
+/// Has the section supplied with ids, and takes a number of it.
 #[cold]
 fn supply(
     cached: &CachedSeries,
@@ -174,7 +175,8 @@ fn supply(
         let (slot, section_ref, ahead) = match segment::serve(FUNCTION, &tag, find) {
             Ok(Served::Buffers(found)) => found,
             Ok(Served::Own(taken, _)) => {
-                // The number is above all that the section and its buffers have: the key must not go on there.
+                // The number is above all buffered ids. The buffered ids are discarded, because the key must not continue
+                // below the number.
                 if let Some((source, tag)) = SEGMENT.find().zip(Tag::new(&tag)) {
                     slot::discard(source, &tag);
                 }
@@ -194,8 +196,9 @@ fn supply(
     }
 }
 
-/// Finds the section in the slot of its tag, opens it, or gives it its next range, which the buffers must have; whether this one is
-/// to ask for more. With `seen`, it has to be other than a taker saw it.
+/// Finds the section in its tag's slot, opens it, or gives it the next range from the buffers. Also returns whether the
+/// caller must request more ids. With `seen`, an open section gets a range too, unless it has changed since the caller saw
+/// it.
 fn open(
     sections: &Sections,
     slot: &'static Slot,
@@ -206,7 +209,7 @@ fn open(
     let slot_index = u32::try_from(segments.slot_of(slot)).map_err(|_| Miss::Gone)?;
     let mut ahead = false;
     loop {
-        // So that neither are the buffers emptied meanwhile, nor does another session take a range of them for the section.
+        // The lock keeps the buffers from being emptied, and other sessions from taking a range for the section.
         let directory = segments.directory.write();
         if slot.segment.slot_generation() != slot_generation {
             return Err(Miss::Gone);
@@ -226,7 +229,7 @@ fn open(
     }
 }
 
-/// Returns what is wrong with the tag, in words of the series.
+/// Returns the tag's error as an error of the series.
 fn explained(error: SegmentError, cached: &CachedSeries, key: &Key) -> NoNumberError {
     let series = cached.shown();
     match error {

@@ -1,11 +1,11 @@
-//! Counts of changes of each database's bindings of sequences. A process that cannot read them, as their table is locked,
-//! goes by what it read last where this is as it was then.
+//! Counters of changes to the sequence bindings of each database. A process that cannot read the binding table because of a
+//! lock uses its cached bindings. The cache is valid if the counter has not changed.
 
 use crate::pg::server;
 use crate::pg::shmem::Shmem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More databases than this share counters: a change in one has processes of another read once more.
+/// Number of counters. If there are more databases, some share a counter, and read their bindings more often than needed.
 const COUNTERS: usize = 256;
 
 pub struct Changes([AtomicU64; COUNTERS]);
@@ -19,12 +19,12 @@ impl Changes {
         self.0.get(database % COUNTERS)
     }
 
-    /// The changes of this database's bindings that were committed since the server started.
+    /// Returns the number of committed changes to this database's bindings since server start.
     pub fn count(&self) -> Option<u64> {
         self.of_database().map(|count| count.load(Ordering::Acquire))
     }
 
-    /// Counts one, which others can see by now, and whose locks are still held.
+    /// Counts a committed change. The caller still holds the locks of its transaction.
     pub fn add(&self) {
         if let Some(count) = self.of_database() {
             count.fetch_add(1, Ordering::AcqRel);

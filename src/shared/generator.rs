@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Shared {
     issuing: issuer::IssuerMemory,
     tallies: &'static [Tally],
-    /// Number of times that a transaction has changed named generators, in whatever database.
+    /// Number of transactions that changed named generators, in any database.
     named: AtomicU64,
     /// The announcements of all processes' transactions.
     open: &'static [OpenTransaction],
     /// The transactions that ended last.
     pub ended: RwLock<LwLock, EndedTransactions>,
-    /// The state lock, and what it guards.
+    /// The state lock, and the data that it guards.
     pub state_lock: RwLock<LwLock, Issuing>,
 }
 
@@ -39,13 +39,14 @@ impl Deref for Shared {
     }
 }
 
-/// Number of ids one process after the other took in one place of the process table. Its owner alone writes it, so that
-/// counting takes no atomic step; a cache line each, so that owners don't slow each other.
+/// Number of ids taken by the processes that had this process number, one after another. Only the present process writes
+/// the number, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow each
+/// other down.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Tally(AtomicU64);
 
-/// The block.
+/// The shared memory block.
 pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", rest, make);
 
 fn rest() -> usize {
@@ -75,20 +76,20 @@ fn make(rest: &mut Rest) -> Option<Shared> {
     })
 }
 
-/// The server's shared state; None where the library was not preloaded.
+/// Returns the server's shared state; None if the library was not preloaded.
 #[inline]
 pub fn shared() -> Option<&'static Shared> {
     SHARED.get()
 }
 
 impl Shared {
-    /// Counts a call for ids that failed.
+    /// Counts a failed call for ids.
     #[cold]
     pub fn count_failure(&self) {
         self.counts.failed_calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts ids that this process took.
+    /// Counts ids that this process has taken.
     #[inline]
     pub fn count(&self, ids: u64) {
         if let Some(Tally(tally)) = self.tallies.get(server::process_number()) {
@@ -106,23 +107,23 @@ impl Shared {
         self.open
     }
 
-    /// Returns the number of times that a transaction has changed named generators, in whatever database.
+    /// Returns the number of transactions that changed named generators, in any database.
     #[inline]
     pub fn named_changes(&self) -> u64 {
         self.named.load(Ordering::Acquire)
     }
 
-    /// One has.
+    /// Counts such a transaction.
     pub fn record_named_change(&self) {
         self.named.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The wall clock, or the time by the clock reference where it has jumped too far ahead to be followed.
+    /// Returns the wall clock. If the wall clock has jumped too far ahead, returns the time by the clock reference.
     pub fn now(&self) -> UnixMicros {
         self.believed(SystemClock.now(), since_boot(), settings::max_clock_jump())
     }
 
-    /// The ids that all processes took since server start.
+    /// Returns the number of ids that all processes have taken since server start.
     pub fn counted(&self) -> u64 {
         self.tallies.iter().map(|tally| tally.0.load(Ordering::Relaxed)).sum()
     }

@@ -1,4 +1,4 @@
-//! Messages of sessions, the launcher and the lease worker about leased worker ids, in shared memory.
+//! Messages between sessions, the launcher and the lease worker about leased worker ids, in shared memory.
 
 use crate::pg::shmem::Shmem;
 use crate::pg::wait::Condition;
@@ -7,32 +7,30 @@ use crate::shared::worker_slot::WorkerSlot;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The messages.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Leases {
     /// Requests to the lease worker.
     pub requests: LeaseRequests,
-    /// Broadcast when a request was answered.
+    /// Condition variable, signalled when a request was answered.
     pub answered: Condition,
-    /// The lease worker's slot: there is one at a time. Given out by the launcher.
+    /// The slot of the lease worker, assigned by the launcher. At most one lease worker runs at a time.
     pub worker_slot: WorkerSlot,
-    /// The result of the last survey of a database: its `Use`, from 1; 0 once consumed.
+    /// The result of the last survey of a database: the number of its `Use`, from 1; 0 once consumed.
     pub found: AtomicU32,
-    /// Number of lease workers that have reached their database.
+    /// Number of lease workers that have connected to their database.
     pub arrivals: AtomicU64,
-    /// The database whose lock a lease worker waited for in vain when it was to connect last; else 0.
+    /// The database whose lock the last lease worker could not get when it connected; else 0.
     pub locked_out: AtomicU32,
-    /// The foreign server that the worker id is leased from; empty: this server. Written under the state lock.
+    /// The foreign server that the worker id is leased from; empty for this server. Written under the state lock.
     pub origin: SharedText<8>,
     /// Reason why there is no lease. Written by the lease worker, or by the launcher while the worker slot is free.
     pub trouble: SharedText<512>,
 }
 
-/// The block.
 pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
 
-/// Returns what is there; None where the library was not preloaded.
+/// Returns the messages; None if the library was not preloaded.
 pub fn leases() -> Option<&'static Leases> {
     LEASES.get()
 }

@@ -1,4 +1,5 @@
-//! The health of all databases' registries, in shared memory: for the processes that ask them, and for the view.
+//! The health of the registries of all databases, in shared memory. Processes that ask a registry and the status view read
+//! it.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -14,40 +15,41 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
-/// Number of registries that are noted. Of more, nothing is known but what is asked of them now.
+/// The highest number of registries with an entry. The server keeps no history of further registries.
 const MOST: usize = 64;
 
-/// Notes on one registry of one database since the server's start. Several workers may write at once.
+/// The history of one registry of one database since server start. Several workers may write it at once.
 #[derive(Default)]
 pub struct RegistryEntry {
-    /// The oid of the database, and above it the slot among its registries, from 1; 0: unused.
+    /// The OID of the database in the low half, and the position of the registry plus 1 in the high half. A free entry has
+    /// 0.
     key: AtomicU64,
-    /// Requests, those without a response, and those of them since the last response.
+    /// Numbers of requests, of failed requests, and of failed requests since the last response.
     pub calls: AtomicU64,
     pub failures: AtomicU64,
     in_a_row: AtomicU64,
-    /// The begin of a wait for a response, in microseconds of uptime; 0: there is none.
+    /// The start of the request in progress, in microseconds of uptime; 0 if there is none.
     asked_at: AtomicU64,
-    /// The last failure, in microseconds of uptime.
+    /// The time of the last failure, in microseconds of uptime.
     failed_at: AtomicU64,
-    /// The last failure and the last response by the clock; 0: never.
+    /// The wall-clock times of the last failure and the last response; 0 for never.
     pub last_failure: AtomicI64,
     pub last_answer: AtomicI64,
-    /// Duration of that request, in microseconds.
+    /// Duration of the last answered request, in microseconds.
     pub last_duration: AtomicU64,
     writing: AtomicBool,
     server: SharedText<8>,
     error: SharedText<64>,
-    /// True if the error tells where the registry is; all users are told `briefly` instead.
+    /// True if the error text reveals the registry's address. Users without `pg_read_all_stats` then see `briefly` instead.
     private: AtomicBool,
     briefly: SharedText<16>,
     hint: SharedText<32>,
 }
 
-/// The hint for users that are not to know all.
+/// The hint for users who may not see the whole error.
 const FOR_OTHERS: &str = "Ask a member of pg_read_all_stats to look at snowflake_ids.registry_status.";
 
-/// The notes on a registry; None where there is no room for them.
+/// The entry of a registry; None if there was no free entry.
 pub struct SharedEndpointStatus(pub Option<&'static RegistryEntry>);
 
 impl EndpointStatus for SharedEndpointStatus {
@@ -89,7 +91,7 @@ impl EndpointStatus for SharedEndpointStatus {
 
     fn complain(&self, complaint: &Complaint) {
         let Some(entry) = self.0 else { return };
-        // Hidden before it is written, and shown only when nothing is left of what is to be hidden.
+        // `private` is true while the texts change, so that no user sees a secret text.
         entry.private.store(true, Release);
         entry.write(&entry.briefly, complaint.briefly.as_deref().unwrap_or_default());
         entry.write(&entry.error, &complaint.why);
@@ -107,7 +109,7 @@ impl EndpointStatus for SharedEndpointStatus {
 }
 
 impl RegistryEntry {
-    /// Its fault, if any, for the session's user.
+    /// Returns the fault for the session's user. A registry that has not answered yet also has a fault.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -118,12 +120,12 @@ impl RegistryEntry {
         Some(error).filter(|error| !error.is_empty())
     }
 
-    /// The foreign server.
+    /// Returns the name of the foreign server.
     pub fn server(&self) -> String {
         self.server.read().1
     }
 
-    /// Returns when it failed last, and how often.
+    /// Returns the time of the last failure, and the number of failures since the last response.
     pub fn health(&self) -> Health {
         Health {
             failures: u32::try_from(self.in_a_row.load(Relaxed)).unwrap_or(u32::MAX),
@@ -131,13 +133,12 @@ impl RegistryEntry {
         }
     }
 
-    /// The reason of its last failure, for the session's user, who may not know where it is, nor the names of tags. Empty where
-    /// it has none.
+    /// Returns the last error for the session's user, who may not be allowed to see addresses and tags. Empty if none.
     pub fn error(&self) -> String {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
     }
 
-    /// The way out, likewise.
+    /// Returns the hint for the session's user.
     fn shown_hint(&self) -> String {
         if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
     }
@@ -146,14 +147,14 @@ impl RegistryEntry {
         self.private.load(Acquire) && !server::may_see_all_activity()
     }
 
-    /// Returns the time at which it is asked again; None where it answers.
+    /// Returns the time of the next attempt; None if the registry answers.
     pub fn retry_at(&self) -> Option<UnixMicros> {
         let health = self.health();
         let pause = health.retry_at().checked_sub(health.failed_at)?;
         (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(pause))
     }
 
-    /// One process at a time; what another writes meanwhile is as good.
+    /// Writes a text. If another process is writing at the same time, the other text stays, because it is just as recent.
     fn write<const WORDS: usize>(&self, shared_text: &SharedText<WORDS>, text: &str) {
         if !self.writing.swap(true, AcqRel) {
             shared_text.write(text);
@@ -161,7 +162,7 @@ impl RegistryEntry {
         }
     }
 
-    /// Begins anew where it is another server now.
+    /// Resets the entry if the registry is another foreign server now.
     fn is_for(&self, server: &str) {
         if self.server.read().1 != server {
             for count in [&self.calls, &self.failures, &self.in_a_row, &self.last_duration] {
@@ -175,14 +176,13 @@ impl RegistryEntry {
     }
 }
 
-/// The block.
 pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     c"snowflake_ids registries",
     || Rest::for_array::<RegistryEntry>(MOST),
     |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 
-/// The entry of a registry of a database; None where there is no slot for it, or no shared memory.
+/// Returns the entry of a registry, and creates it if needed. None if all are taken, or without shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;
@@ -191,24 +191,24 @@ pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Regi
     Some(found)
 }
 
-/// The same, where there is one already.
+/// Returns the entry of a registry, if it exists.
 pub fn find(database: u32, position: u32) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     all().iter().find(|entry| entry.key.load(Acquire) == key)
 }
 
-/// The registries of a database that have a fault: their names, the faults, and the ways out.
+/// Returns the failing registries of a database: their names, errors and hints.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
     each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.shown_hint()))).collect()
 }
 
-/// The first registry of a database, if it uses any.
+/// Returns the name of a database's first registry, if it uses any.
 pub fn first(database: u32) -> Option<String> {
     find(database, 0).map(RegistryEntry::server)
 }
 
-/// Frees the entries of a database's registries. What its workers note there meanwhile is lost.
+/// Frees the entries of a database. Concurrent writes of its workers are lost.
 pub fn forget(database: u32) {
     for entry in of_database(database) {
         entry.write(&entry.server, "");
@@ -216,7 +216,7 @@ pub fn forget(database: u32) {
     }
 }
 
-/// Sets back the counts of a database's registries. Their present state stays.
+/// Resets the counts of a database's registries. The data about their health stays.
 pub fn reset_counts(database: u32) {
     for entry in of_database(database) {
         entry.calls.store(0, Relaxed);
@@ -228,20 +228,20 @@ fn of_database(database: u32) -> impl Iterator<Item = &'static RegistryEntry> {
     all().iter().filter(move |entry| database_of(entry.key.load(Acquire)) == database)
 }
 
-/// The databases with a registry that gave no answer last, and is to be asked again by now.
+/// Returns the databases that have a failed registry which is due for another request.
 pub fn to_be_probed() -> BTreeSet<u32> {
     let now = uptime();
     let failing = all().iter().filter(|entry| failover::is_to_be_probed(entry.health(), now));
     failing.map(|entry| database_of(entry.key.load(Acquire))).filter(|database| *database != 0).collect()
 }
 
-/// Returns whether a registry of a database gave no answer last, and is not to be asked again yet.
+/// Returns whether a database has a failed registry that is not yet due for another request.
 pub fn is_pausing(database: u32) -> bool {
     let mut entries = (0..).map_while(|position| find(database, position));
     entries.any(|entry| entry.retry_at().is_some() && !failover::is_to_be_probed(entry.health(), uptime()))
 }
 
-/// The databases with registries that are noted.
+/// Returns the databases that have entries.
 pub fn databases() -> BTreeSet<u32> {
     let keys = all().iter().map(|entry| entry.key.load(Acquire));
     keys.filter(|key| *key != 0).map(database_of).collect()
@@ -260,7 +260,7 @@ fn key(database: u32, position: u32) -> u64 {
     (u64::from(position) + 1) << 32 | u64::from(database)
 }
 
-/// Returns whether it is ours now: another may have been faster, even for the same.
+/// Takes an entry for `key`. Returns whether `key` has the entry now; another process may have taken it for the same key.
 fn claim(place: &AtomicU64, key: u64) -> bool {
     place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
 }

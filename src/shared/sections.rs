@@ -1,4 +1,4 @@
-//! The keys of monotonic series, in shared memory. Which numbers a section's keys may have is in the slot of its tag.
+//! The keys of monotonic series, in shared memory. The slot of a tag holds the numbers that its section may give.
 
 use crate::pg::lock::{For, LwLock};
 use crate::pg::random;
@@ -9,34 +9,32 @@ use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{Bucket, Hash, Keys, Section};
 
-/// All of it.
+/// The keys, and a lock for sweeps.
 pub struct Sections {
     keys: Keys<'static>,
     /// Held by the process that sweeps.
     sweeping: RwLock<LwLock, ()>,
 }
 
-/// The block.
 pub static SECTIONS: Shmem<Sections> = Shmem::new(c"snowflake_ids sections", rest, make);
 
 impl Sections {
-    /// The keys.
     #[inline]
     pub fn keys(&self) -> &Keys<'static> {
         &self.keys
     }
 
-    /// Returns where a key of a series is.
+    /// Returns the hash of a key, which determines its bucket.
     #[inline]
     pub fn hash(&self, series: i64, key: &Key) -> Hash {
         Hash::of(self.keys.secret(), series, key)
     }
 
-    /// Sweeps away what all sections left.
+    /// Removes the keys of all sections that were given up. Does nothing if `needs` returns false after the lock was taken.
     #[cold]
     pub fn sweep(&self, slots: &[Slot], needs: impl Fn() -> bool) {
         let _alone = self.sweeping.write();
-        // Another process may have done it meanwhile.
+        // Another process may have swept during the wait for the lock.
         if needs() {
             let sections: Vec<&Section> = slots.iter().map(|slot| &slot.section).collect();
             self.keys.sweep(&sections);
@@ -44,7 +42,7 @@ impl Sections {
     }
 }
 
-/// The keys; None where the library was not preloaded, and where there is no memory for one section.
+/// Returns the keys; None if the library was not preloaded, or if `series_memory` is too small.
 #[inline]
 pub fn sections() -> Option<&'static Sections> {
     SECTIONS.get()

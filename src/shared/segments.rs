@@ -1,4 +1,4 @@
-//! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
+//! The tags in use on this server, their buffers, and the slots of the refill workers, in shared memory.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
@@ -19,57 +19,57 @@ use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Of so many tags at least it can be noted how far rolled-back transactions came.
+/// The lowest number of tags for which high-water marks can be kept.
 const HIGH_WATER_MARKS: usize = 1_024;
 
 #[repr(C, align(64))]
 pub struct Segments {
-    /// Number of tags that keep their places while no call waits there: the setting `max_tags`.
+    /// Number of tags that keep their slots while no call waits for them: the setting `max_tags`.
     pub slot_count: usize,
-    /// The buffers: so many, and one more for each process that can wait for ids of a tag. So there is always a free one.
+    /// The slots: `slot_count`, and one more for each process that can wait for ids. A waiting call always finds a slot.
     pub slots: &'static [Slot],
-    /// Those of them that have requests.
+    /// The slots that have requests.
     pub asked: RequestBitmap<'static>,
-    /// At how many of them calls wait. Raised and lowered with the directory locked.
+    /// Number of slots that calls wait for. Changed with the directory locked.
     pub awaited: AtomicUsize,
-    /// The hand that goes over them. Moved with the directory locked for writing.
+    /// The position of the clock sweep that chooses slots to evict. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
-    /// Number of times that a tag had no slot when it was called,
+    /// Number of calls whose tag had no slot.
     pub misses: AtomicU64,
-    /// and how often one lost its slot to others.
+    /// Number of times that a tag lost its slot to another tag.
     pub evictions: AtomicU64,
-    /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places, or a few more.
+    /// The highest ids that transactions have handed out by themselves and not committed, by tag.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
-    /// The tags' slots. A process that publishes ids or takes them away holds it for writing, too.
+    /// The map from tags to slots. Processes that publish or withdraw ids also lock the directory for writing.
     pub directory: RwLock<LwLock, Directory<'static>>,
     pub worker_slots: &'static [WorkerSlot],
     pub launcher: WorkerLatch,
-    /// True if databases wait for a worker's slot: then no worker stays that has nothing to do.
+    /// True if databases wait for a worker slot. Workers without work then end at once.
     pub crowded: AtomicBool,
-    /// The log's last messages of tags, of all workers.
+    /// The last messages about tags in the log, from all workers. Serves to limit repetition.
     pub logged: RwLock<LwLock, LogLimit>,
-    /// Draws the generations of slots: no two owners of a slot have the same.
+    /// The generation that was drawn last. No two owners of a slot have the same generation.
     slot_generations: AtomicU64,
-    /// The counts of tags that have no slot any more. Changed with the directory locked for writing.
+    /// The sum of the counts of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
 }
 
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
-    /// Asks for a refill of one of the slots, by a call that may have its tag made or not; gives the ticket.
+    /// Requests a refill of a slot, and returns the ticket. If `creates`, the refill worker may create the tag.
     pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
         let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
         self.asked.record(self.slot_of(slot));
         ticket
     }
 
-    /// The slots with requests that are not answered.
+    /// Returns the slots with unanswered requests.
     pub fn pending(&self) -> Vec<usize> {
         self.asked.slots_with_requests(|slot_index| self.is_asked(slot_index))
     }
 
-    /// Notes the slots with requests whose callers ended before they could note them.
+    /// Sets the bits of the slots with requests, if a caller ended before it could set the bit.
     pub fn record_pending(&self) {
         let asked = (0..self.slots.len()).filter(|slot_index| self.is_asked(*slot_index));
         asked.for_each(|slot_index| self.asked.record(slot_index));
@@ -79,12 +79,12 @@ impl Segments {
         self.slots.get(slot_index).is_some_and(|slot| slot.request.pending().is_some())
     }
 
-    /// A number that was never drawn before, and not 0, which is what an unused slot has.
+    /// Returns a new generation. The value is never 0, the generation of an unused slot.
     pub fn new_slot_generation(&self) -> u64 {
         self.slot_generations.fetch_add(1, Relaxed) + 1
     }
 
-    /// Makes a slot another tag's, or free. Only with the directory locked for writing.
+    /// Gives a slot to another tag, or frees the slot. Only with the directory locked for writing.
     pub fn hand_over(&self, slot: &Slot) {
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
@@ -92,7 +92,7 @@ impl Segments {
         self.former.add(slot.hand_over(self.new_slot_generation()));
     }
 
-    /// Returns what was counted of all tags since the server's start, and how many have a slot.
+    /// Returns the counts of all tags since server start, and the number of tags that have a slot.
     pub fn counts_in_all(&self) -> (TagCounts, usize) {
         let directory = self.directory.read();
         let present =
@@ -102,7 +102,7 @@ impl Segments {
         (counts.into_iter().sum(), in_use)
     }
 
-    /// Sets back what was counted of the tags of a database, or of one of them.
+    /// Resets the counts of the tags for which `is_meant` returns true.
     pub fn reset_counts(&self, is_meant: impl Fn(&TagKey) -> bool) {
         let directory = self.directory.read();
         let meant = directory.iter().filter(|(_, key)| is_meant(key));
@@ -117,7 +117,7 @@ impl Segments {
     }
 }
 
-/// The server's tags; None where the library was not preloaded.
+/// Returns the server's tags; None if the library was not preloaded.
 #[inline]
 pub fn segments() -> Option<&'static Segments> {
     SEGMENTS.get()
@@ -172,7 +172,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
     })
 }
 
-/// Wakes the refill worker of a database, or the launcher where there is none.
+/// Wakes the refill worker of a database. If there is none, wakes the launcher.
 pub fn wake_workers(database: u32) {
     let Some(segments) = segments() else { return };
     let called = segments
@@ -190,8 +190,8 @@ pub fn wake_launcher() {
     }
 }
 
-/// Returns what keeps requests from being served that no slot tells of.
+/// Returns the trouble that keeps all requests from being served; None if the launcher runs.
 pub fn trouble() -> Option<Trouble> {
-    // It starts with the server, unless there was no slot for it.
+    // The launcher starts with the server, unless `max_worker_processes` was reached.
     segments().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)
 }

@@ -13,17 +13,16 @@ use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use snowflake_ids_core::series::monotonic::Section;
 use std::ops::Deref;
 
-/// Everything about one tag.
 #[repr(C)]
 #[derive(Default)]
 pub struct Slot {
     state: SlotState,
-    /// Broadcast when a request was answered.
+    /// Condition variable, signalled when a request was answered.
     pub answered: Condition,
-    /// How the tag's numbers are written. Changed with the directory locked for writing.
+    /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    /// The section of a monotonic series that the tag is for. Opened and given ranges with the directory locked for writing, out of
-    /// the buffers; closed where they are emptied.
+    /// The section, if the tag belongs to a monotonic series. With the directory locked for writing, processes open the
+    /// section and move ranges from the buffers to the section. Emptying the buffers closes the section.
     pub section: Section,
 }
 
@@ -37,22 +36,22 @@ impl Deref for Slot {
 }
 
 impl Slot {
-    /// Makes it another tag's, or free: see [`SlotState::hand_over`].
+    /// Gives the slot to another tag, or frees the slot: see [`SlotState::hand_over`].
     pub fn hand_over(&self, slot_generation: u64) -> TagCounts {
         self.section.shut();
         self.state.hand_over(slot_generation, SystemClock.now())
     }
 
-    /// Takes away what is in the buffers: see [`SlotState::clear`].
+    /// Empties the buffers: see [`SlotState::clear`].
     pub fn clear(&self) -> BufferStates {
-        // Its range was taken out of the buffers before, and counts as handed out.
+        // The range of the section was taken out of the buffers, so its numbers count as handed out.
         self.section.close();
         self.state.clear()
     }
 
-    /// Returns whether ids were taken since the hand's last visit: see [`SlotState::has_moved`].
+    /// Returns whether ids were taken since the clock sweep last came to this slot: see [`SlotState::has_moved`].
     pub fn has_moved(&self) -> bool {
-        // A section's numbers were taken out of the buffers before.
+        // Taking a number from the section does not move the cursor of the buffers.
         self.section.was_used() | self.state.has_moved()
     }
 }

@@ -1,4 +1,4 @@
-//! A refill worker's slot, and the lease worker's.
+//! Worker slots of the refill workers and the lease worker.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker_latch::WorkerLatch;
@@ -10,48 +10,48 @@ use std::time::Duration;
 /// A slot for one worker, in shared memory.
 #[derive(Default)]
 pub struct WorkerSlot {
-    /// The database it is for; 0: free. The launcher gives it out, and takes it back when the worker has ended.
+    /// The database that the slot is assigned to; 0 if it is free. The launcher assigns and frees the slot.
     pub database: AtomicU32,
-    /// The worker there.
+    /// The latch of the worker.
     pub worker_latch: WorkerLatch,
-    /// True if that worker has reached the database.
+    /// True if the worker has connected to the database.
     pub connected: AtomicBool,
-    /// True if it has nothing to do.
+    /// True if the worker has nothing to do.
     pub idle: AtomicBool,
-    /// True if it has served something, or found nothing to be served.
+    /// True if the worker has served a request, or found no request.
     pub served: AtomicBool,
-    /// True if it had to give up what it was doing, as others waited.
+    /// True if the worker had to abandon its work because other databases waited.
     pub cut: AtomicBool,
-    /// The SQLSTATE of the error that ended it, packed as the server has it; 0: none that is known.
+    /// The SQLSTATE of the error that ended the worker, in the server's packed form; 0 if none is known.
     pub failure: AtomicI32,
-    /// By when it is to have left, as others wait for a slot, in microseconds of uptime; 0: it may stay.
+    /// The deadline for the worker to leave, in microseconds of uptime; 0 if it may stay.
     leaves_by: AtomicU64,
 }
 
 impl WorkerSlot {
-    /// Returns whether it is given out for this database; 0: whether it is free.
+    /// Returns whether the slot is assigned to this database. With 0, returns whether it is free.
     pub fn is_for(&self, database: u32) -> bool {
         self.database.load(Ordering::Acquire) == database
     }
 
-    /// Has the worker there leave after the present round, and give up by then what it is doing.
+    /// Tells the worker to leave after its current round, and to abandon that round at the deadline `by`.
     pub fn dismiss(&self, by: Duration) {
         self.leaves_by.store(micros(by).max(1), Ordering::Release);
         self.worker_latch.wake();
     }
 
-    /// Returns whether the worker there is to leave.
+    /// Returns whether the worker has been told to leave.
     pub fn is_dismissed(&self) -> bool {
         self.leaves_by.load(Ordering::Acquire) != 0
     }
 
-    /// Returns how much longer the worker there may go on with what it is doing; None: as long as it takes.
+    /// Returns how long the worker may go on with its current work; None if there is no limit.
     pub fn time_left(&self) -> Option<Duration> {
         let by = self.leaves_by.load(Ordering::Acquire);
         (by != 0).then(|| Duration::from_micros(by).saturating_sub(uptime()))
     }
 
-    /// Returns how its worker ended.
+    /// Returns how the worker's time slice ended.
     pub fn end(&self) -> SliceEnd {
         let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         match () {
@@ -62,13 +62,13 @@ impl WorkerSlot {
         }
     }
 
-    /// Gives it out for a database.
+    /// Assigns the slot to a database.
     pub fn give_out(&self, database: u32) {
         self.clear();
         self.database.store(database, Ordering::Release);
     }
 
-    /// Gives it back.
+    /// Frees the slot.
     pub fn free(&self) {
         self.clear();
         self.database.store(0, Ordering::Release);

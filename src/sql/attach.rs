@@ -1,13 +1,14 @@
-//! Turning columns of tables into ones with our defaults, and back. It is written in SQL, in the files below. Here is what must
-//! not have the caller's rights, or must not go by names that may change hands.
+//! Attaching ids to columns of tables, and detaching them. Most of it is SQL, in the files below. This file has the parts
+//! that need other rights than the caller's, or must work with oids instead of names.
 
 use crate::pg::extension;
 use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Keeps the extension from being dropped until the transaction ends. Functions with more rights than their caller's begin with it: else
-/// names in them could be somebody's own after a wait for a lock. Nobody can plant another of its name: it is in `pg_catalog`.
+/// Keeps the extension from being dropped until the transaction ends. Functions that run with more rights than the caller's
+/// call it first. Otherwise names in them could belong to other objects after a wait for a lock. Nobody can create another
+/// function of this name, because it is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
@@ -28,8 +29,8 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, function_name};
 
-    /// Locks a table, or one below it, against all others until the transaction ends: by its oid, as its name may change
-    /// hands while the lock is waited for. What was known of it before has to be looked at again.
+    /// Locks a table against all other sessions until the transaction ends. Takes an oid, because the name may belong to
+    /// another table after a wait. The caller must check the table again afterwards.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
         let relation = found(relation)?;
@@ -40,11 +41,13 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Runs a statement as the owner of a relation, whose code it may set off; gives the bigint of its first row, or null.
+    /// Runs a statement as the owner of a relation, because it may run the owner's code. Returns the bigint of its first
+    /// row, or null.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
-        // A role that may become the owner gains nothing by this; one that merely has the owner's privileges would.
+        // A role that may SET ROLE to the owner gains nothing by this. A role that only inherits the owner's privileges
+        // would gain rights.
         if !relation.may_act_as_owner() {
             return Err(denied("must be able to SET ROLE to the owner of the relation"));
         }
@@ -53,7 +56,8 @@ mod snowflake_ids_internal {
         number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
     }
 
-    /// Makes a sequence of a relation's owner, in a schema that the caller may create in. Runs no user's code.
+    /// Creates a sequence that belongs to the relation's owner, in a schema that the caller may create in. Runs no user's
+    /// code.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
@@ -64,7 +68,7 @@ mod snowflake_ids_internal {
         made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
     }
 
-    /// Returns where a sequence is. Null where the relation is none.
+    /// Returns the position of a sequence; null if the relation is no sequence.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn sequence_position(
         sequence: pg_sys::Oid,
@@ -81,7 +85,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once(row))
     }
 
-    /// Returns whether this server gives ids: whether the library was loaded when it started.
+    /// Returns whether this server can generate ids: the library must be loaded at server start.
     #[pg_extern(stable, parallel_safe)]
     fn is_preloaded() -> bool {
         generator::shared().is_some()
@@ -97,11 +101,11 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// The tag that a default names; null where it is gone. The one tag that it could be is written as a default and compared: text that a
-    /// user wrote is not taken apart, and the caller need see no other tag.
+    /// Returns the tag that a default names; null if the tag does not exist. Cuts a candidate out of the text and compares
+    /// the text with the candidate's default, so the user's text is not parsed. The caller needs no right on other tags.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
-        /// Longer than any default of ours.
+        /// Longer than any default that attach writes.
         const MOST: usize = 1 << 20;
         let expression = expression.bytes(MOST, "default")?.to_vec();
         let Some(source) = SEGMENT.find() else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! The parts of `snowflake_ids.audit`, which is written in SQL, that are not SQL's: the numbers of a tag, and the rights
-//!  with which a table is read.
+//! The parts of `snowflake_ids.audit` that are not written in SQL: the numbers of a tag, and the rights with which a table
+//! is read.
 
 use crate::pg::read_lock::Wait;
 use crate::pg::report::spi;
@@ -13,17 +13,17 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
-/// The increment of a tag's ids, their remainder, and the highest that is reserved; None where that is kept by registries elsewhere.
+/// The increment of a tag's ids, their remainder, and the highest reserved id; None if registries on other servers keep it.
 type Numbers = (i64, i64, Option<i64>);
 
-/// The ids of a tag by now, of which the current role may see how far they came.
+/// Returns the numbers of a tag. The current role needs SELECT on the tag.
 fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
     privilege::check(tag, Action::Look, role::current(), None)?;
     if registries_are_in_use() {
         return Ok((1, 0, None));
     }
     let (increment, remainder, highest) = row(tag).ok_or_else(|| SegmentError::unknown(tag))?;
-    // An id that a transaction hands out of a tag that it has changed is in the row when it commits.
+    // An id of a tag that this transaction has changed gets into the row only at commit.
     Ok((increment, remainder, highest.max(transaction_tags::issued(tag))))
 }
 
@@ -31,7 +31,7 @@ fn row(tag: &Tag) -> Option<Numbers> {
     let mut found = None;
     let read = |row: &rows::Row<'_>| {
         let [increment, remainder] = [c"increment", c"remainder"].map(|column| row.number(column));
-        // One that starts over each day has no highest.
+        // A tag that starts over each period has no highest id.
         let highest = row.number(c"max_id").filter(|_| row.has_no_text(c"reset"));
         found = Some((increment.unwrap_or(1).max(1), remainder.unwrap_or(0), highest));
     };
@@ -40,7 +40,7 @@ fn row(tag: &Tag) -> Option<Numbers> {
 }
 
 fn registries_are_in_use() -> bool {
-    // Locked by who changes it: then it is not known.
+    // If the table is locked, it is being changed, so the answer is unknown; counts as in use.
     rows::has(&REGISTRY_SERVER, Wait::No, View::Committed, &[]).unwrap_or(true)
 }
 
@@ -53,7 +53,8 @@ mod snowflake_ids_internal {
     use crate::pg::text::{Text, TextOut};
     use pgrx::prelude::*;
 
-    /// Locks a table, of which the caller may read something, against changes of its definition until the transaction ends.
+    /// Locks a table against changes of its definition until the transaction ends. The caller must have a right to read some
+    /// of it.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn lock_to_read(relation: pg_sys::Oid) {
         if let Some(relation) = Relation::find(relation) {
@@ -61,8 +62,9 @@ mod snowflake_ids_internal {
         }
     }
 
-    /// The text in the first row of a statement that reads a table, or null. Code that comes with the table is its owner's, and a superuser may
-    /// be calling: it runs with the owner's rights where the caller may become that role, else with the caller's own.
+    /// Returns the text in the first row of a query on a table, or null. The query may run code that the table's owner has
+    /// written, and the caller may be a superuser. The query runs with the owner's rights if the caller may become that
+    /// role, and with the caller's rights otherwise.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
         let Some(relation) = Relation::find(relation) else { return Ok(None) };
@@ -70,7 +72,7 @@ mod snowflake_ids_internal {
         relation.as_reader(|| statement::text(&query)).map_err(|error| spi(&error))
     }
 
-    /// The numbers of a tag, of which the caller may see how far it came.
+    /// Returns the numbers of a tag. The caller needs SELECT on the tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn audit_tag(
         tag: TagArg<'_>,

@@ -1,4 +1,4 @@
--- The ids of a table, sorted and compared by the server: one statement, in the snapshot of the call.
+-- Checks of the ids of a table. The server sorts and compares them in one statement, with the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -36,7 +36,8 @@ BEGIN
 END
 $$;
 
--- A query that reads the same table on a foreign server through a temporary view: whoever reads it, its owner's user mapping is used.
+-- Returns a query that reads the same table on a foreign server through a temporary view. The user mapping of the view's
+-- owner is used, whoever reads the view.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -67,7 +68,7 @@ BEGIN
 END
 $$;
 
--- An instant in UTC, as findings have it.
+-- Returns a time in UTC, in the form that findings use.
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')

@@ -1,4 +1,4 @@
-//! The functions that check and make a change of the layout. The core decides if it may be made (`layout::change`).
+//! The functions that check and make a change of the layout. The core decides if the change is allowed (`layout::change`).
 
 use pgrx::prelude::*;
 
@@ -11,7 +11,8 @@ mod snowflake_ids {
     use pgrx::prelude::*;
     use snowflake_ids_core::UnixMicros;
 
-    /// From when on ids of a new layout are above all that there are: of the server's own, or of a named generator.
+    /// Returns the time from which all ids of a new layout are above the existing ones. Applies to the server's own layout,
+    /// or to a named generator's.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_check(
         new: Text<'_>,
@@ -31,7 +32,8 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let (old, new, change) = of(&new, generator.as_ref())?;
+        const FUNCTION: &str = "snowflake_ids.layout_check";
+        let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
         let old_until = |until| match until {
             UnixMicros(i64::MAX) => Ok(TimestampWithTimeZone::positive_infinity()),
             until => time::to_sql(until),
@@ -62,19 +64,23 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
 
-    /// Has the server go on in another layout at its next start. That takes the rights of ALTER SYSTEM.
+    /// The function that errors name.
+    const FUNCTION: &str = "snowflake_ids.layout_change";
+
+    /// Changes the server's layout at its next start. Needs the rights that ALTER SYSTEM needs.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
         if !catalog::is_superuser(role::current()) {
             return Err(denied("must be superuser to change the server's layout"));
         }
-        // Neither the state nor the setting would be rolled back.
-        transaction::refuse_block("snowflake_ids.layout_change");
-        let (old, new, change) = of(&new, None)?;
+        // A rollback would undo neither the state file nor the setting.
+        transaction::refuse_block(FUNCTION);
+        let (old, new, change) = of(FUNCTION, &new, None)?;
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
-        // Before the setting, so that a server that is started with the setting finds this in its state.
+        // Written before the setting, so that a server that starts with the new setting finds the new layout in its state
+        // file.
         issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
         settings::set_layout_at_next_start(&new);
         ErrorReport::new(
@@ -88,10 +94,10 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Fails where the layout of a generator can't be changed now.
+    /// Fails if the layout of a generator cannot be changed now.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
-        let (old, new, change) = of(&new, generator.as_ref())?;
+        let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
@@ -120,7 +126,7 @@ use std::time::Duration;
 fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     let (datacenter, worker) = match shared.identity {
         Identity::Fixed { datacenter, worker } => (datacenter, Some(worker)),
-        // Another worker id is leased, where that of now does not fit.
+        // If the present worker id does not fit, another one is leased.
         Identity::Leased { datacenter } => (datacenter, None),
     };
     let numbers = [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker)];
@@ -134,12 +140,15 @@ fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     }
 }
 
-/// The present layout, the new one, and what the change comes to.
-fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
-    const FUNCTION: &str = "snowflake_ids.layout_check";
-    let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(FUNCTION)))?;
+/// Returns the present layout, the new one, and the result of the check. Errors name `function`.
+fn of(
+    function: &'static str,
+    new: &Text<'_>,
+    generator: Option<&Text<'_>>,
+) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
+    let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
     if server::in_recovery() {
-        return Err(report(&NotReadyError::InRecovery(FUNCTION)));
+        return Err(report(&NotReadyError::InRecovery(function)));
     }
     let old = match generator {
         None => shared.layout,

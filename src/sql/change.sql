@@ -1,4 +1,5 @@
-/* Another layout, whose ids are all above those of the present one: for a named generator at once, for the server at its next start. */
+/* Changes a layout. All ids of the new layout must be above the present ones. A named generator changes at once, the server
+   at its next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -1,5 +1,4 @@
-//! The nodes of a Citus cluster, as its coordinator reaches them. Written in SQL, in the file beside this one, but for what is
-//! decided: which of them have something wrong.
+//! The nodes of a Citus cluster. Most of it is SQL, in `citus.sql`; this file has the checks of the nodes.
 
 use pgrx::prelude::*;
 
@@ -16,24 +15,24 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::error::excerpt;
     use snowflake_ids_core::registry::citus::{ClusterNode, Judged, judge};
 
-    /// More than the nodes of any cluster say of themselves.
+    /// The limit in bytes, above the size of all nodes' reports.
     const MOST: usize = 64 << 20;
-    /// More than a name has.
+    /// The limit of a server's name in bytes.
     const MOST_OF_NAME: usize = 256;
 
-    /// Returns what tells the registry that this database is, or would be, from others.
+    /// Returns the identity that this database has, or would have, as a registry.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_identity() -> Option<String> {
         registry::this().map(|this| this.identity)
     }
 
-    /// Returns the number of times that the server that this database is on was promoted, or set back.
+    /// Returns this server's timeline, which grows with each promotion and each recovery to an older state.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_timeline() -> Option<i64> {
         registry::this().map(|this| this.timeline.into())
     }
 
-    /// Returns which registry is found by a name now, in JSON: its identity and its timeline.
+    /// Returns the identity and timeline of the registry behind a foreign server, in JSON.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
         let server = server.read_up_to(MOST_OF_NAME, "server")?;
@@ -43,21 +42,22 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// Returns whether the caller has begun the transaction, and may roll it back.
+    /// Returns whether the caller has begun a transaction block, and may roll it back.
     #[pg_extern(volatile, parallel_unsafe)]
     fn in_transaction_block() -> bool {
         transaction::is_block()
     }
 
-    /// Returns whether this database may join in a transaction that another session may commit: then the worker id
-    /// stays where it is leased from, and must not be another database's.
+    /// Returns whether this database may join a cluster in a transaction that another session may commit. In such a
+    /// transaction the source of the worker id does not change, so the worker id must not be leased through another
+    /// database.
     #[pg_extern(volatile, parallel_unsafe)]
     fn citus_may_join() -> bool {
-        let leases = shared().and_then(|shared| shared.counts.registry());
+        let leases = shared().and_then(|shared| shared.status.registry());
         leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
     }
 
-    /// Returns what is wrong with nodes, an array of them in JSON; and whether that may go away by itself.
+    /// Returns the problem of each node, if any, and whether it may pass by itself. `nodes` is a JSON array.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn citus_judge(
         nodes: Text<'_>,

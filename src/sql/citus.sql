@@ -1,4 +1,5 @@
-/* Runs a statement here for another node. Citus passes nothing on but an error's message: so that has all of it. */
+/* Runs a statement for another node. Citus transmits only an error's message, so the message contains the detail and the
+   hint, too. */
 CREATE FUNCTION snowflake_ids_internal.citus_run(command text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -14,8 +15,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
-/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
-   transaction of its own there. What was done on some nodes stays done where others fail. */
+/* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
+   user, in its own transaction. If some nodes fail, the others keep their changes. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -37,7 +38,8 @@ BEGIN
 END
 $$;
 
-/* By which defaults the cluster's tables take ids here: the same on all nodes. Null where there are no such tables. */
+/* Returns the defaults by which the cluster's tables take ids; null if there are no such tables. The defaults must be the
+   same on all nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
@@ -52,8 +54,8 @@ BEGIN
 END
 $$;
 
-/* What the coordinator has each node have: named generators, rights on restricted tags, and series that all nodes number in. Roles are
-   those of this database, by their names. */
+/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that count on
+   all nodes. Roles of this database are given by name. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
@@ -65,8 +67,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Has this node have what the coordinator has. Generators, and series that count in a registry, are added and not changed; no tag and
-   no series is opened. Roles that are not here get nothing. */
+/* Takes over the coordinator's definitions. Generators, and series that count in a registry, are added but not changed. No
+   restricted tag or series becomes open. Roles that this node lacks get no rights. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -124,7 +126,7 @@ BEGIN
 END
 $$;
 
-/* What this node says of itself to others of its cluster, in JSON. */
+/* Returns this node's report for the other nodes of its cluster, in JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
@@ -147,7 +149,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
           FROM snowflake_ids.registry_server) AS r
 $$;
 
-/* Refuses where this database belongs to no cluster. */
+/* Fails if this database belongs to no cluster. */
 CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -160,7 +162,8 @@ BEGIN
 END
 $$;
 
-/* The nodes that can have ids of their own, in Citus' catalog; no standbys. Columns that not every version has are read as JSON. */
+/* Returns the nodes of Citus' catalog that can issue ids, without standbys. Columns that some versions lack are read through
+   JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_nodes()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -172,7 +175,7 @@ BEGIN
 END
 $$;
 
-/* What is wrong with each node. Nodes are asked first for what every server can tell. */
+/* Returns each node's problem, if any. Nodes are first asked for data that servers without the extension can give, too. */
 CREATE FUNCTION snowflake_ids_internal.citus_look()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
                version text, problem text, may_pass boolean)
@@ -207,7 +210,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Makes this node's user mapping for a registry. Returns an error, raises none: the statement, with a password, would be logged. */
+/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
+   statement with its password. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -229,7 +233,8 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Has this node use the registry of this identity, unless it does already; takes it from no other, which other nodes may draw from. */
+/* Makes this node use the registry of this identity, unless it does already. Never replaces another registry, because other
+   nodes may use that one. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -260,7 +265,7 @@ BEGIN
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, or was answered, by the numbers of nodes. */
+/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results by the nodes' numbers. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -279,7 +284,8 @@ BEGIN
 END
 $$;
 
-/* Records leases that nodes have from elsewhere, so that no other node is granted them. By the token its holder takes one over. */
+/* Records leases that nodes have from other sources, so that no other node gets the same worker id. The holder takes over
+   the lease by its token. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -504,8 +510,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
 
-/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
-   its workers cannot see that yet, and wait for use_citus. */
+/* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
+   extension itself, its workers cannot see that yet and wait for use_citus. */
 CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

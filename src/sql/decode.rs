@@ -1,5 +1,5 @@
-//! Functions that take ids apart and put them together, and search them by time. Each comes twice: with a layout argument it is
-//! IMMUTABLE, and can be indexed; without, it follows the server's layout and is STABLE.
+//! Functions that decode and compose ids, and find ids by time. Each function has two variants. The variant with a layout
+//! argument is IMMUTABLE and can be indexed; the other uses the server's layout and is STABLE.
 
 use super::layout;
 use crate::pg::report::{bad_argument, report};
@@ -10,7 +10,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::{Decoded, Field, Layout, Node};
 
-/// One function for the server's layout and one for a layout that it is given.
+/// Defines two functions: one for the server's layout, and one with a layout argument.
 macro_rules! with_and_without_layout {
     ($(#[$doc:meta])* $name:literal $own:ident $given:ident ($arg:ident: $($type:tt)+) -> ($($result:tt)+) = $body:path) => {
         $(#[$doc])*
@@ -29,41 +29,39 @@ macro_rules! with_and_without_layout {
 pub(super) use with_and_without_layout;
 
 with_and_without_layout! {
-    /// Time at which an id was generated: the beginning of its tick.
+    /// Returns the time at which an id was generated, which is the beginning of its tick.
     "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> (TimestampWithTimeZone) = timestamp
 }
 with_and_without_layout! {
-    /// The datacenter that an id was generated in.
     "snowflake_datacenter_id" datacenter_id_of datacenter_id_of_layout (id: i64) -> (i32) = datacenter_id
 }
 with_and_without_layout! {
-    /// The worker that generated an id.
     "snowflake_worker_id" worker_id_of worker_id_of_layout (id: i64) -> (i32) = worker_id
 }
 with_and_without_layout! {
-    /// The number of an id within its tick.
+    /// Returns the number of an id within its tick.
     "snowflake_sequence" sequence_of sequence_of_layout (id: i64) -> (i32) = sequence
 }
 with_and_without_layout! {
-    /// All parts of an id as JSON.
+    /// Returns all parts of an id as JSON.
     "snowflake_decode_json" decode_json_of decode_json_of_layout (id: i64) -> (JsonB) = json
 }
 with_and_without_layout! {
-    /// The smallest id of the tick that an instant lies in: `WHERE id >= snowflake_min_id(...)`.
+    /// Returns the smallest id of the tick that contains a time: `WHERE id >= snowflake_min_id(...)`.
     "snowflake_min_id" min_id_of min_id_of_layout (at: TimestampWithTimeZone) -> (i64) = min_id
 }
 with_and_without_layout! {
-    /// The largest id of the tick that an instant lies in: `WHERE id <= snowflake_max_id(...)`.
+    /// Returns the largest id of the tick that contains a time: `WHERE id <= snowflake_max_id(...)`.
     "snowflake_max_id" max_id_of max_id_of_layout (at: TimestampWithTimeZone) -> (i64) = max_id
 }
 
 with_and_without_layout! {
-    /// Number of ids an interval spans, for tools that partition by ranges of numbers.
+    /// Returns the number of ids that an interval spans, for tools that partition by ranges of numbers.
     "snowflake_interval" interval_of interval_of_layout (span: Interval) -> (i64) = ids_in
 }
 
 with_and_without_layout! {
-    /// All parts of an id as a row.
+    /// Returns all parts of an id as a row.
     "snowflake_decode" snowflake_decode decode_of_layout (id: i64) -> (
         TableIterator<
             'static,
@@ -79,7 +77,7 @@ with_and_without_layout! {
     ) = row
 }
 
-// One row at the most, which the planner can't know of a function that returns a table.
+// The function returns one row, but the planner cannot know that of a function that returns a table.
 extension_sql!(
     "
 ALTER FUNCTION snowflake_decode(bigint) ROWS 1;
@@ -95,7 +93,7 @@ extension_sql_file!(
     requires = [min_id_of, min_id_of_layout, snowflake_min_uuid]
 );
 
-/// An id made of its parts, with rollback 0 where the layout has it: the reverse of `snowflake_decode`.
+/// Composes an id from its parts, with rollback 0 if the layout has that field. The reverse of `snowflake_decode`.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_compose(
     at: TimestampWithTimeZone,
@@ -106,7 +104,7 @@ fn snowflake_compose(
     compose(&layout::of_server()?, at, [datacenter_id, worker_id, 0, sequence])
 }
 
-/// An id made of its parts: the exact reverse of `snowflake_decode`.
+/// Composes an id from its parts: the exact reverse of `snowflake_decode`.
 #[pg_extern(name = "snowflake_compose", immutable, strict, parallel_safe)]
 fn compose_of_layout(
     at: TimestampWithTimeZone,

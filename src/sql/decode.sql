@@ -1,5 +1,5 @@
--- Rows of a span of time, by their ids: from the tick that it begins in to the one before that in which it ends. The planner puts the
--- two comparisons in the place of a call, so that an index on the ids is used and partitions are pruned.
+-- Returns whether an id is in a span of time. The tick in which the span ends does not count. The planner inlines the
+-- function as two comparisons, so that it can use an index on the ids and prune partitions.
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$

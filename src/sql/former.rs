@@ -1,4 +1,4 @@
-//! Functions that the SQL of 0.2 calls and that of later versions does not, until it is updated.
+//! Functions that the SQL objects of version 0.2 need until ALTER EXTENSION UPDATE is run. Later versions do not call them.
 
 use crate::pg::report::not_ready;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -1,4 +1,4 @@
-//! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::entry`].
+//! Functions that generate ids, except for `snowflake_nextval`, which is in [`crate::entry`].
 
 use crate::named;
 use crate::pg::report::{bad_argument, raise, report};
@@ -8,17 +8,17 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 
-/// The most ids of one call: a bound for slips of the keyboard.
+/// The most ids of one call, as a protection against typing errors.
 const MAX_COUNT: i32 = 10_000_000;
 
-/// Several ids at once, in growing order.
+/// Returns several ids at once, in ascending order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let several = snowflake::several("snowflake_nextvals", None, checked_count(count)?);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
-/// Several ids of a named generator at once, in growing order.
+/// Returns several ids of a named generator at once, in ascending order.
 #[pg_extern(name = "snowflake_nextvals", volatile, strict, parallel_safe)]
 fn snowflake_nextvals_of_generator(
     count: i32,
@@ -31,7 +31,7 @@ fn snowflake_nextvals_of_generator(
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
-/// Returns the number of ids a call is to give.
+/// Returns the number of ids of a call; fails if it is out of range.
 pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     if (1..=MAX_COUNT).contains(&count) {
         return Ok(count.unsigned_abs());
@@ -50,7 +50,7 @@ impl Iterator for Ids {
     }
 }
 
-/// The id that this session generated last. RESTRICTED: parallel workers have sessions of their own.
+/// Returns the id that this session generated last. RESTRICTED, because parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_lastval() -> Result<i64, ErrorReport> {
     snowflake::last().ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Named generators: their table and the functions that change it are written in SQL, in the file beside this one. Here is what
-//! looks at rows, and what the view shows of a layout's counter.
+//! Named generators. Their table and the functions that change it are SQL, in `generator.sql`. This file has the checks of
+//! rows, and the status of a layout's counter.
 
 use pgrx::prelude::*;
 
@@ -49,7 +49,7 @@ mod snowflake_ids_internal {
         named.check_name(&String::from_utf8_lossy(name)).map_err(refused)
     }
 
-    /// Fails for a name that no generator has.
+    /// Fails with the error for a name that no generator has.
     #[pg_extern(volatile, parallel_safe)]
     fn generator_unknown(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
         let name = name.ok_or_else(|| report(&NamedError::NoName))?;
@@ -57,13 +57,12 @@ mod snowflake_ids_internal {
         Err(report(&name.map_or_else(|error| error, |name| named::unknown(&name))))
     }
 
-    /// The server's layout, written out.
     #[pg_extern(stable, parallel_safe)]
     fn server_layout() -> Result<String, ErrorReport> {
         Ok(layout::of_server()?.to_string())
     }
 
-    /// Returns what this server's counter of a layout does; the place that it has, where it is not the server's own.
+    /// Returns the status of this server's counter for a layout. `place` is its slot; null for the server's own layout.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn layout_status(
         layout: Text<'_>,
@@ -125,12 +124,13 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// The reason why this server cannot give ids of a layout; None where its node fits, as far as it has one, or it may choose another worker id.
+    /// Returns the reason that this server cannot generate ids of a layout. None if its node fits, if it has no node yet, or
+    /// if it may choose another worker id.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
         };
-        let is_chosen = shared.counts.alone.load(Relaxed);
+        let is_chosen = shared.status.alone.load(Relaxed);
         let node = node(shared, &shared.generator.snapshot()).filter(|_| !is_chosen);
         let worker = node.map_or(0, |node| node.worker);
         let fits = |field, value: u32| layout.check(field, value.into()).err();
@@ -138,7 +138,7 @@ mod snowflake_ids_internal {
         misfit.map(|error| error.to_string())
     }
 
-    /// Has all sessions look for generators anew.
+    /// Has all sessions look up generators again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]

@@ -1,5 +1,5 @@
-/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
-   written by hand, dumped, restored and copied: no id comes twice in a layout. */
+/* Named generators. A name stands for a layout and for rules. Each server has one counter for a layout, which issues the ids
+   of all its generators. Therefore rows may be written by hand, dumped, restored and copied: ids of a layout stay unique. */
 CREATE TABLE snowflake_ids.generator (
     name           text COLLATE "C" PRIMARY KEY,
     layout         text NOT NULL,
@@ -17,7 +17,7 @@ COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
-/* Whatever writes a row. */
+/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -39,7 +39,7 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
+/* Fails because a name is taken, even by an uncommitted transaction. The caller may write to the table. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -74,7 +74,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
-/* Fails where there is no generator of this name; else keeps it until the transaction ends: for any role, with the table owner's rights. */
+/* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
+   owner's rights. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -85,7 +86,8 @@ BEGIN
 END
 $$;
 
-/* Fails where columns take their default from a generator, or sequences are bound to it. Other sessions' temporary tables do not count. */
+/* Fails if defaults of columns use a generator, or sequences are bound to it. Other sessions' temporary tables do not count.
+   */
 CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -166,7 +168,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
 
-/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
+/* One row for each generator. All roles may see the table's rows and the counter of a layout, as in the view `status`. */
 CREATE VIEW snowflake_ids.generator_status AS
 SELECT g.name, g.layout, g.modulus, g.remainder,
        CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')

@@ -1,4 +1,5 @@
-/* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
+/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the others.
+   */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -34,8 +35,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.timeline
 TO PUBLIC;
 
-/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
-   caller's rights, or with those of a table's owner that the caller could become. */
+/* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
+   detach are not listed. They run with the caller's rights, or with those of a table owner that the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -135,19 +136,21 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
     snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
 
-/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
-   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
+/* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
+   ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators
+   can restore them. */
 SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 
-/* It tells where nodes are. */
+/* The view shows the addresses of nodes. */
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
 
-/* Comments of what is written in Rust, and of the columns of views, as psql's \df+ and \d+ show them; docs/reference is made of them. */
+/* Comments on functions that are written in Rust, and on columns of views. psql's \df+ and \d+ show them, and docs/reference
+   is generated from them. */
 COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
@@ -366,5 +369,5 @@ COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
 
-/* Once all is there. */
+/* Called after all objects exist. */
 SELECT snowflake_ids_internal.citus_join();

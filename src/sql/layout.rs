@@ -1,4 +1,4 @@
-//! The layout that a decode function uses: the server's, or the one it is given.
+//! The layout that a decode function uses: the server's, or the one in its argument.
 
 use crate::named;
 use crate::pg::report::report;
@@ -11,11 +11,11 @@ use snowflake_ids_core::{Layout, LayoutError};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The layout text read last: a query mostly names one, for all its rows.
+    /// The last layout text and its layout, because a query mostly uses one layout for all its rows.
     static READ_LAST: RefCell<Option<(String, Layout)>> = const { RefCell::new(None) };
 }
 
-/// The server's own layout. Without shared memory it is what the configuration says.
+/// Returns the server's own layout; without shared memory, the layout of the configuration file.
 pub fn of_server() -> Result<Layout, ErrorReport> {
     match generator::shared() {
         Some(shared) => Ok(shared.layout),
@@ -23,41 +23,41 @@ pub fn of_server() -> Result<Layout, ErrorReport> {
     }
 }
 
-/// The layout of a text such as `41/5/5/12` or `twitter`, or of the generator of this name.
+/// Returns the layout of a text such as `41/5/5/12` or `twitter`, or the layout of a named generator.
 pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     let layout = text.read("layout")?;
     read(&layout).or_else(|no_layout| {
         let name = text.bytes(MAX_NAME_BYTES, "layout");
         match name.ok().map(named::look_up) {
             Some(Ok(known)) => Ok(known.named().layout),
-            // A row that is not right says why.
+            // An invalid row gives a more helpful error.
             Some(Err(error)) if !is_no_name(&error) => Err(report(&error)),
             _ => Err(report(&no_layout)),
         }
     })
 }
 
-/// The layout of a text, or of the generator of this name, which must be there.
+/// Returns the layout of a text, or of a named generator. Fails with the error for an unknown generator if it is neither.
 pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     let generator = text.read("generator")?;
     match read(&generator) {
         Ok(layout) => Ok(layout),
         Err(no_layout) => match named::look_up(text.bytes(MAX_NAME_BYTES, "generator")?) {
             Ok(known) => Ok(known.named().layout),
-            // Rather a layout that does not add up than a name.
+            // A text with a slash is more likely an invalid layout than a name.
             Err(error) if is_no_name(&error) && generator.contains('/') => Err(report(&no_layout)),
             Err(error) => Err(report(&error)),
         },
     }
 }
 
-/// Returns whether there is no such generator.
+/// Returns whether the error says that no generator has this name.
 const fn is_no_name(error: &NamedError) -> bool {
     use NamedError::{ControlName, LongName, NoName, Unknown};
     matches!(error, Unknown { .. } | NoName | LongName { .. } | ControlName)
 }
 
-/// Of a text that is not long.
+/// Parses a layout, or returns the last one again. The text must be short, because it is kept.
 fn read(text: &str) -> Result<Layout, LayoutError> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),

@@ -1,4 +1,4 @@
-//! The views that exporters of metrics read, and setting counts back.
+//! The views for exporters of metrics, and the reset of their counts.
 
 use pgrx::prelude::*;
 
@@ -14,7 +14,8 @@ mod snowflake_ids {
     use pgrx::prelude::*;
     use snowflake_ids_core::error::NotReadyError;
 
-    /// Sets back what was counted of a tag of this database; without one, of all of them, and of the registries that it uses.
+    /// Resets the counts of a tag of this database. Without a tag, resets the counts of all its tags and of the registries
+    /// that it uses.
     #[pg_extern(sql = "
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
@@ -60,7 +61,7 @@ mod snowflake_ids_internal {
         micros as f64 / 1e6
     }
 
-    /// Returns what is counted of each tag in use, and how many ids it has left, beside what `segment_slots` tells.
+    /// Returns the counts of each tag in use that `segment_slots` does not show, and its remaining ids.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_counts() -> Result<
         TableIterator<
@@ -95,7 +96,7 @@ mod snowflake_ids_internal {
                 .map(|s| u64::from(s.range.count))
                 .sum();
             let left = buffer_states.left();
-            // Before the first refill nothing is known of the row, and a dated tag begins anew.
+            // Before the first refill the row is unknown. A dated tag starts over, so its ids never run out.
             let is_known = !slot.is_unused() && !buffer_states.is_dated();
             let ahead = slot.row_left.load(Relaxed).saturating_add(left);
             rows.push((
@@ -113,7 +114,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::new(rows))
     }
 
-    /// Returns the counts of all tags of this server since it started, also of those that have lost their slot.
+    /// Returns the sums over all tags of this server since it started, including tags that have lost their slot.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_totals() -> Result<
         TableIterator<
@@ -144,7 +145,7 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns the hits and misses of the slots as a cache since this server started, and the evictions.
+    /// Returns the hits, misses and evictions of the slots since this server started.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_places() -> Result<
         TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,
@@ -157,7 +158,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
     }
 
-    /// Nothing: there are no dense series any more. For views of 0.2 that users have in theirs.
+    /// Returns no rows, because there are no dense series any more. Users' views on version 0.2 may still call it.
     #[pg_extern(volatile, parallel_safe)]
     fn dense_counts() -> TableIterator<
         'static,
@@ -176,13 +177,13 @@ mod snowflake_ids_internal {
         TableIterator::new(None)
     }
 
-    /// Returns which release the library is of. That of the extension's SQL objects may be an earlier one.
+    /// Returns the version of the library. The extension's SQL objects may have an earlier version.
     #[pg_extern(stable, parallel_safe)]
     fn library_version() -> &'static str {
         env!("CARGO_PKG_VERSION")
     }
 
-    /// The seconds until the last tick of a layout; 0 when it is over, null for a text that is no layout.
+    /// Returns the seconds until the last tick of a layout: 0 if it is over, null if the text is no layout.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn layout_seconds_left(layout: Text<'_>) -> Result<Option<f64>, ErrorReport> {
         let layout = layout.read("layout")?.parse::<Layout>().ok();

@@ -1,5 +1,5 @@
-/* Metrics, as Prometheus names them: a column of the view metric_X is the metric snowflake_ids_X_<column>, in base units, counters
-   with _total; columns of text are labels. All of a view's rows are of one query, for whichever exporter. */
+/* Metrics with Prometheus' conventions: column <column> of view metric_X is the metric snowflake_ids_X_<column>. Units are
+   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use it. */
 
 CREATE VIEW snowflake_ids.metric AS
 SELECT k.kind, k.issued_total
@@ -71,7 +71,7 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that 
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
 
-/* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
+/* Roles that may read all statistics also see restricted tags, because an exporter does not use tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,

@@ -1,4 +1,5 @@
-//! The view `snowflake_ids.progress`, and what `attach` and `detach`, which are written in SQL, tell of themselves.
+//! The view `snowflake_ids.progress`, and the functions by which `attach` and `detach`, which are SQL, report their
+//! progress.
 
 use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
@@ -27,28 +28,27 @@ mod snowflake_ids_internal {
     use crate::shared::progress::slots;
     use pgrx::prelude::*;
 
-    /// A call of this session goes on to another phase, for others to see.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn progress_enter(command: Text<'_>, relation: pg_sys::Oid, phase: Text<'_>) -> Result<(), ErrorReport> {
         progress::enter(command_of(&command)?, relation.to_u32(), phase_of(&phase)?);
         Ok(())
     }
 
-    /// So many tables of all are done with in this phase.
+    /// Shows how many tables are done in this phase, and how many there are.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn progress_tables(done: i64, total: i64) {
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
         progress::set_tables(count(done), count(total));
     }
 
-    /// The call has ended.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
         progress::end(command_of(&command)?);
         Ok(())
     }
 
-    /// Returns the progress of all processes; of another role's call its existence alone, unless the caller may see all activity.
+    /// Returns the progress of all processes. Shows only the existence of another role's call, unless the caller may see all
+    /// activity.
     #[pg_extern(volatile, parallel_safe)]
     fn progress_places() -> Result<
         TableIterator<

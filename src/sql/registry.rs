@@ -1,5 +1,5 @@
-//! Registries: this database as one, and the use of others. The functions for administrators are written in SQL, in the file
-//! beside this one.
+//! Registries: this database as a registry, and the use of other registries. The functions for administrators are SQL, in
+//! `registry.sql`.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::report::{bad_argument, report, spi};
@@ -24,8 +24,8 @@ use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Serves a request of another server: see `snowflake_ids_core::registry::wire`. Tags are raised by [`registry_take_over`] alone,
-/// which takes a grant of its own.
+/// Serves a request of another server: see `snowflake_ids_core::registry::wire`. Only [`registry_take_over`] raises tags,
+/// because that needs a separate grant.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
     answer(&request, false)
@@ -62,7 +62,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
 
 /// The function that other servers call.
 const SERVE: &str = "snowflake_ids.registry_serve";
-/// The function that their administrators call.
+/// The function that administrators of other servers call.
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
 fn takes_over() -> ErrorReport {
@@ -75,18 +75,18 @@ fn takes_over() -> ErrorReport {
     .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text), and call that."))
 }
 
-/// Serves a request, with changes of rows that are not this session's: sessions keep the ids in their buffers.
+/// Serves a request. Its changes of rows do not count as this session's, so sessions keep the ids in their buffers.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let endpoints = source.as_owner(store::registry::endpoints).map_err(|error| spi(&error))?;
     if let Some(endpoint) = endpoints.first() {
         return Err(is_no_registry(&endpoint.server));
     }
-    // Ids must have reached the disk, whatever the role's settings are.
+    // Ids must be durable before the answer, whatever the role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }
-    // 0 would be for ever.
+    // A timeout of 0 would mean no limit.
     let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
     guc::set_for_transaction(c"jit", c"off");
@@ -138,7 +138,6 @@ fn is_no_registry(server: &str) -> ErrorReport {
     .set_hint("Use that registry, or call snowflake_ids.use_local_registry() here.")
 }
 
-/// Internal helper functions.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::encoding::{legible, to_utf8};
@@ -165,7 +164,7 @@ mod snowflake_ids_internal {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// Has this database use the registries of these foreign servers: an array of their names, in JSON.
+    /// Makes this database use the registries behind these foreign servers. `servers` is a JSON array of names.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_join(servers: Text<'_>) -> Result<(), ErrorReport> {
         let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
@@ -175,13 +174,13 @@ mod snowflake_ids_internal {
         Ok(handover::join(&named)?)
     }
 
-    /// Has this database be its own registry again; false where it is that already.
+    /// Makes this database its own registry again; returns false if it is that already.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_leave() -> Result<bool, ErrorReport> {
         Ok(handover::leave()?)
     }
 
-    /// Has the registries in use make a tag whose ids are above one, and empties its buffers here.
+    /// Has the registries in use create a tag, or raise it above `highest`, and empties the tag's buffers on this server.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
         let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
@@ -197,7 +196,7 @@ mod snowflake_ids_internal {
         Ok(in_use)
     }
 
-    /// Fails on a server that belongs to a cluster whose nodes share a registry, and uses none.
+    /// Fails on a node of a cluster that must use the cluster's registry, but uses none.
     #[pg_extern(volatile, parallel_unsafe)]
     fn check_registered() -> Result<(), ErrorReport> {
         let unregistered = citus::is_worker().and_then(|is_worker| Ok(is_worker && !store::in_use()?));
@@ -210,7 +209,7 @@ mod snowflake_ids_internal {
         !(transaction_tags::is_empty() && seeded::is_empty())
     }
 
-    /// Passes over rows that arrive by logical replication, and no others. A TRUNCATE can't be passed over, and is refused.
+    /// Skips rows that arrive by logical replication. A TRUNCATE cannot be skipped, so it fails.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
     fn keep_from_replication<'a>(
@@ -226,13 +225,14 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
         Ok(row.filter(|_| false))
     }
 
-    /// Has the launcher look at this database's use of registries when the transaction ends.
+    /// Has the launcher read this database's use of registries again when the transaction ends.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
     fn registry_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        // Leases of a registry are no news.
+        // A new lease matters only while this server chooses its worker id itself, because the lease makes this database a
+        // registry.
         if trigger.relation()?.name() == "registry_server" || join::is_alone() {
             join::record_change().unwrap_or_else(|error| raise(report(&error)));
         }
@@ -252,7 +252,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
     }
 
-    /// The health of a registry of this database since the server's start.
+    /// Returns the health of a registry of this database since the server's start.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn registry_health(
         position: i32,

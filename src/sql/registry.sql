@@ -1,4 +1,4 @@
-/* The registries on other servers that this database takes its ids from; none where it is its own. */
+/* The registries on other servers from which this database takes its ids; empty if the database is its own registry. */
 CREATE TABLE snowflake_ids.registry_server (
     position integer     PRIMARY KEY CHECK (position >= 0),
     server   name        NOT NULL UNIQUE,
@@ -12,7 +12,8 @@ COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'tells it from other
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
-/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
+/* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
+   restored from a backup. */
 CREATE TABLE snowflake_ids.received (
     identity    text        NOT NULL,
     tag         text        COLLATE "C" NOT NULL,
@@ -26,9 +27,9 @@ COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag 
 COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
-/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
-   ours, without a word to sessions, and both would give the same ids. So what arrives by logical replication is passed over,
-   before any other trigger looks at it (they fire in the order of their names). */
+/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
+   would overwrite them with another server's rows; sessions would not notice, and both servers would issue the same ids.
+   These triggers fire before all others, because triggers fire in the order of their names. */
 DO $$
 DECLARE
     name text;
@@ -46,8 +47,8 @@ BEGIN
 END
 $$;
 
-/* A database's owner restores what was dumped. Which worker ids are leased to whom, and how far ids came from a registry, is not
-   the owner's to say: the server finds out anew. Which registry counts, an administrator says. */
+/* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
+   received ids; the server finds them out again. Only an administrator may set the registry. */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -69,17 +70,19 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* What sessions know of series says whether this database draws from a registry. */
+/* The sessions' cache of series contains the registries that this database uses. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* Where the server has its worker id from says which databases use a registry, and which lease worker ids to others. */
+/* The state file that has the server's worker id also lists the databases that use a registry, or lease worker ids to
+   others. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
-/* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
+/* All other triggers are enabled always: they also fire in functions that logical replication calls, and under
+   session_replication_role. */
 DO $$
 DECLARE
     table_name regclass;
@@ -93,7 +96,7 @@ BEGIN
 END
 $$;
 
-/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
+/* Blocks reservations and receipts of ids until the transaction ends, so that comparisons stay valid. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -112,15 +115,15 @@ BEGIN
 END
 $$;
 
-/* How far each tag has come in this database, whether here or by what it received. */
+/* The highest id of each tag in this database, reserved or received. */
 CREATE VIEW snowflake_ids_internal.registry_reached AS
 SELECT DISTINCT ON (tag) tag, period, max_id
 FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Notes how far a tag had come when it was handed over, as use_registry does of all: a registry that is set back to before must
-   be noticed, too. What was left over of the tag at a stop may be below that, and is not taken up any more. */
+/* Records the highest id of a tag that was handed over, as use_registry does for all tags. A registry that is restored from
+   an earlier backup is noticed then. Saved ranges of the tag may be below that id, and are not used any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)
@@ -172,5 +175,5 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-/* A role that may call functions that ask where ids come from has to be able to look. */
+/* Roles that may call functions for ids must be able to see their registry. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;

@@ -1,4 +1,4 @@
-//! The report on this server and this database: what needs attention, a report, and the page that shows it.
+//! The report on this server and this database: problems, the report itself, and the page that shows it.
 
 use pgrx::prelude::*;
 
@@ -12,7 +12,7 @@ mod snowflake_ids {
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::report::history::samples;
 
-    /// Returns what the server did between each two samples of the last hour, the earliest first.
+    /// Returns the server's activity between each two samples of the last hour, in ascending order of time.
     #[pg_extern(volatile, parallel_safe)]
     fn status_history() -> Result<
         TableIterator<
@@ -68,10 +68,10 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::report::page::page;
     use std::sync::atomic::Ordering::Relaxed;
 
-    /// In bytes: some thousand bytes for each tag of a thousand, and what else there is.
+    /// The limit in bytes: a few thousand bytes for each of a thousand tags, and the rest of the report.
     const LONGEST_REPORT: usize = 64 << 20;
 
-    /// Returns whether the process that starts the workers for tags is there.
+    /// Returns whether the launcher, which starts the refill workers, is running.
     #[pg_extern(volatile, parallel_safe)]
     fn launcher_runs() -> bool {
         segments().is_some_and(|segments| segments.launcher.is_occupied())
@@ -83,14 +83,15 @@ mod snowflake_ids_internal {
         shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
     }
 
-    /// The names of the layouts of known systems.
+    /// Returns the names of the layouts of known systems.
     #[pg_extern(immutable, parallel_safe)]
     fn presets() -> SetOfIterator<'static, &'static str> {
         SetOfIterator::new(PRESETS.iter().map(|(name, _)| *name))
     }
 
-    /// A layout or that of a named generator, of the server where none is given: its largest id, the highest that there can be by
-    /// now, the widths of its fields in bits, and how many bits are below each. Times are in microseconds, instants since 1970.
+    /// Describes the layout of a text, of a named generator, or of the server if null. Returns its largest id, the highest
+    /// id that can exist by now, and the width and shift of each field in bits. Times are in microseconds, instants since
+    /// 1970.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_parts(
         generator: Option<Text<'_>>,
@@ -149,11 +150,10 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// The page that shows a report.
     #[pg_extern(stable, parallel_safe, strict)]
     fn page_of(report: Text<'_>) -> Result<TextOut, ErrorReport> {
         let report = report.bytes(LONGEST_REPORT, "report")?;
-        // In a database without an encoding a name may be any bytes.
+        // In a database without an encoding, a name may contain any bytes.
         let report = to_utf8(report).unwrap_or_else(|| String::from_utf8_lossy(report).into_owned());
         Ok(TextOut::of_bytes(page(&report).as_bytes()))
     }

@@ -1,6 +1,7 @@
--- The report of this server and this database: rows that need attention, and a report of all, which the status page draws.
+-- The report on this server and this database: rows that need attention, and the whole report, which the status page shows.
 
--- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
+-- Returns the rows of segment_status with the standing of each tag, the worst first. Tags of the same standing are ordered
+-- by their waits.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (
@@ -22,7 +23,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM stands AS s
 $$;
 
--- As far as the caller may read the views; the worst first.
+-- Returns the problems, the worst first, as far as the caller may read the views.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -200,7 +201,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
 
--- PostgREST and its like take this for the type of a response.
+-- PostgREST and similar servers use the domain's name as the media type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"

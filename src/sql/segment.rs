@@ -1,5 +1,5 @@
-//! Functions for ids of tags, but for `segment_nextval`, whose entry is in [`crate::entry`]. Those that are
-//! written in SQL are in the files beside this one.
+//! Functions for ids of tags, except for `segment_nextval`, which is in [`crate::entry`]. More functions are SQL, in
+//! `segment.sql`.
 
 use crate::pg::encoding;
 use crate::pg::report::{bad_argument, raise};
@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::sequence::directory::Tag;
 
-/// Several ids of a tag, in growing order. Each is taken when it is asked for.
+/// Returns several ids of a tag, in ascending order. Each id is taken when the executor fetches it.
 #[pg_extern(volatile, parallel_safe)]
 fn segment_nextvals(
     tag: Option<TagArg<'_>>,
@@ -27,14 +27,13 @@ fn segment_nextvals(
     Ok(SetOfIterator::new((0..count).map(next)))
 }
 
-/// The id of this tag that the session got last. RESTRICTED: parallel workers have sessions of their own, so it
-/// has to run where the answer is.
+/// Returns the id of this tag that the session got last. RESTRICTED, because parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
     Ok(segment::last(tag.ok_or(SegmentError::NoTag)?.0)?)
 }
 
-/// The next number of a tag in the tag's format, such as `20261120-000001`.
+/// Returns the next number of a tag in the tag's format, such as `20261120-000001`.
 #[pg_extern(volatile, parallel_safe)]
 fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport> {
     let tag = tag.ok_or(SegmentError::NoTag)?.0;
@@ -42,7 +41,7 @@ fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport>
     TextOut::of(text).ok_or_else(|| cannot_be_written(tag))
 }
 
-/// The format came from a registry in another encoding.
+/// Returns the error for a format that came from a registry in another encoding.
 fn cannot_be_written(tag: &[u8]) -> ErrorReport {
     let tag = Tag::new(tag).map(|tag| TagText(tag).shown()).unwrap_or_default();
     ErrorReport::new(
@@ -54,7 +53,6 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
     .set_hint("Take the number with segment_nextval(tag), or have the registry's owner change the format.")
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
@@ -97,7 +95,7 @@ mod snowflake_ids_internal {
 
     type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
 
-    /// Refuses rows that no ids can be made of, whatever wrote them.
+    /// Rejects rows with invalid properties, whoever writes them.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
@@ -135,7 +133,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         Ok(())
     }
 
-    /// Refuses texts that are too long, before any is read.
+    /// Rejects texts that are too long, before any is read.
     fn check_lengths(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
         const LIMITS: [(&str, usize); 4] = [
             ("description", MAX_DESCRIPTION_BYTES),
@@ -171,14 +169,13 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         row.get_by_name(name).ok().flatten().ok_or_else(missing)
     }
 
-    /// A short text; what is not UTF-8 is wrong wherever this is used, and gets a letter that is, too.
+    /// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value has.
     fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
         let text: Option<TagText> = row.get_by_name(name).ok().flatten();
         text.map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
     }
 
-    /// Makes a change of a row reach all sessions when it is committed. The trigger's argument says what kind of
-    /// change it is.
+    /// Makes a change of a row take effect in all sessions after its commit. The trigger's argument is the kind of change.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn segment_changed<'a>(
@@ -187,7 +184,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         let table = trigger.relid()?;
         let source = SEGMENT.find().filter(|source| source.oid() == table);
         let source = source.unwrap_or_else(|| raise(extension::missing()));
-        // One that is not in UTF-8 is none of ours.
+        // The triggers' arguments are ASCII, so an argument in another encoding is not from this extension.
         let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
         let change = match kind.as_deref() {
             Some("tuned") => Change::Tuned,
@@ -200,7 +197,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         let (former, present) = (tag_generation(&before), tag_generation(&after));
         match tags {
             (Some(old), Some(new)) if old == new => {
-                // Another life: it was moved back over ids that were handed out, and that is meant.
+                // The generation changed: the tag was moved back on purpose, over ids that were handed out.
                 let change = if former == present { change } else { Change::Forced };
                 transaction_tags::record(source, &new.0, change, former);
             }
@@ -217,25 +214,25 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(before.or(after))
     }
 
-    /// Refuses what can be no tag, before a session looks for it.
+    /// Fails for an invalid tag name, before a session looks it up.
     #[pg_extern(immutable, parallel_safe)]
     fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let tag = tag.ok_or(SegmentError::NoTag)?;
         Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
     }
 
-    /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it. For
-    /// `segment_set`, which holds the row's lock, and knows how far it is reserved.
+    /// Takes a tag's buffered ids away from all sessions, and returns the highest id that was handed out. `segment_set`
+    /// calls it with the row locked and `reserved` from the row.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         let tag_generation = tag_generation_now(source, &tag)?;
-        // No other session knows of ids that this transaction got after it changed the row.
+        // Ids that this transaction took after it changed the row are known to this session only.
         Ok(slot::close(source, &tag, reserved, tag_generation)
             .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
     }
 
-    /// The same, without taking anything away.
+    /// Returns the highest id that was handed out, and takes nothing away.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
@@ -250,26 +247,24 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(tag_generation.ok_or(SegmentError::unknown(tag))?)
     }
 
-    /// A number that is not drawn twice.
+    /// Returns a random number that does not repeat in practice.
     #[pg_extern(volatile, parallel_safe)]
     fn random_number() -> i64 {
         random::token()
     }
 
-    /// Returns whether a row that was written last by this cluster, on this timeline, may lag behind what a former
-    /// primary of this cluster has reserved.
+    /// Returns whether a row may lag behind the ids that a previous primary has reserved. The arguments are the cluster and
+    /// the timeline that wrote the row.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
         may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
     }
 
-    /// This server's cluster.
     #[pg_extern(volatile, parallel_safe)]
     fn system_identifier() -> i64 {
         cluster::system_identifier().cast_signed()
     }
 
-    /// The timeline that this server writes.
     #[pg_extern(volatile, parallel_safe)]
     fn timeline() -> i32 {
         cluster::timeline().cast_signed()
@@ -286,7 +281,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         })
     }
 
-    /// Returns what shared memory holds of all tags in use.
+    /// Returns the contents of shared memory for all tags in use.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_slots() -> Result<
         TableIterator<
@@ -315,11 +310,11 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     > {
         let segments = segments()
             .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
-        // Tags of other databases are for roles that may see what others do.
+        // Only roles that may see all activity see tags of other databases.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
         for (slot_index, slot) in segments.slots.iter().enumerate() {
-            // Let go before anything is made of it that could fail.
+            // The lock is released before the rest of the loop, which may fail.
             let key = segments.directory.read().get(slot_index).copied();
             let seen = |key: &TagKey| {
                 all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
@@ -351,7 +346,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(TableIterator::new(rows))
     }
 
-    /// The share of a buffer that is used, to a thousandth.
+    /// Returns the used share of a buffer, rounded down to a thousandth.
     fn used(buffer: BufferState) -> f64 {
         (f64::from(buffer.used) / f64::from(buffer.range.count) * 1e3).floor() / 1e3
     }
@@ -360,7 +355,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
     }
 
-    /// The instant at which the tag's ids are used up, at the pace since its first use. Tags that start over have no end.
+    /// Returns the time at which the tag's ids run out, at the average rate since its first use. Tags that start over have
+    /// none.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.buffer_states().is_dated();
         let issued = slot.counts_in_all().issued;

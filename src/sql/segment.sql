@@ -1,5 +1,5 @@
-/* Tags, and how far their ids are reserved. What is in here is the truth: a process that has ids to give out in shared
-   memory has reserved them here before. Rows may be written by hand, too. */
+/* Tags and the highest reserved id of each. This table is the truth: ids in shared memory were reserved in it before. Rows
+   may be written by hand. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -19,7 +19,7 @@ CREATE TABLE snowflake_ids.segment (
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
-) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
+) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
@@ -34,15 +34,15 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that are open only to roles with privileges on them. A table of its own: it restores even where a role of the next
-   one is missing, and what was restricted is not open then. */
+/* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
+   missing, so restricted tags do not become open. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
 COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
-/* Rights of this database's roles, also on tags that are a registry's. Roles are dumped by their names. */
+/* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
 CREATE TABLE snowflake_ids.segment_privilege (
     tag        text COLLATE "C" NOT NULL,
     grantee    regrole          NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
-/* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
+/* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -61,7 +61,8 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges follow a tag that is deleted or renamed, and bound sequences one that is renamed. Calls of those of a deleted one fail. */
+/* Privileges follow a tag that is deleted or renamed. Bound sequences follow a renamed tag; if their tag is deleted, their
+   calls fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -85,7 +86,7 @@ CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
-/* What is restored from a dump is of this cluster from now on, and of its present timeline: there is no standby that lags. */
+/* Assigns restored rows to this cluster and its present timeline, because no standby can lag behind them. */
 CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -116,7 +117,7 @@ CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed('tuned');
 
-/* The triggers above would not see it. */
+/* Forbids TRUNCATE, because the triggers above do not fire for it. */
 CREATE FUNCTION snowflake_ids_internal.segment_keep() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -130,7 +131,7 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* A number as a bigint, with an error that says which it was. */
+/* Returns a number as a bigint. Its error names the argument. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -145,7 +146,7 @@ BEGIN
 END
 $$;
 
-/* An error for a tag that is not there. */
+/* Fails with the error for a tag that does not exist. */
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -157,7 +158,7 @@ BEGIN
 END
 $$;
 
-/* Refuses where the tags are kept by registries on other servers. */
+/* Fails if registries on other servers keep the tags. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -193,8 +194,8 @@ BEGIN
 END
 $$;
 
-/* A row that is written by hand would give no ids, and nobody would be told. What is restored from a dump is let in: it was
-   written before this transaction, or on another cluster. */
+/* Rejects new rows if registries keep the tags: they would give no ids, and nobody would notice. Rows from a dump are
+   accepted; they were written before this transaction, or on another cluster. */
 CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -249,7 +250,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/tag.rs. */
+/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -299,13 +300,13 @@ BEGIN
 END
 $$;
 
-/* The first day of the period that a dated tag is in now; null of others. */
+/* Returns the first day of a dated tag's present period; null for other tags. */
 CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
-/* Locks a tag, so that no session can reserve from it; gives the highest id reserved. */
+/* Locks a tag against reservations of all sessions; returns the highest reserved id. */
 CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -322,8 +323,8 @@ BEGIN
 END
 $$;
 
-/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. Forced back, the tag
-   begins another life, and leaves a period that has not begun. */
+/* Sets the highest reserved id. Unless the value is exact, ids that a previous primary may have reserved are still skipped.
+   With `force`, the tag gets a new generation, and leaves a period that lies in the future. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(
     tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
 ) RETURNS void
@@ -338,7 +339,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* An error for a value below ids that may be in use. */
+/* Fails for a value below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -385,7 +386,7 @@ BEGIN
 END
 $$;
 
-/* The role of a name; 0 for PUBLIC, which no role can be called. */
+/* Returns the oid of a role; 0 for PUBLIC, which cannot be a role's name. */
 CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -405,7 +406,8 @@ BEGIN
 END
 $$;
 
-/* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
+/* Restricts a tag to roles with privileges, and returns whether it was open before. Locks the tag's row if this database has
+   it. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,5 @@
-//! Binding sequences: written in SQL, in the file beside this one, but for what must not go by names.
+//! Binding sequences. Most of it is SQL, in `sequence.sql`; this file has the parts that must work with oids instead of
+//! names.
 
 use pgrx::prelude::*;
 
@@ -22,7 +23,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
     use snowflake_ids_core::sequence::directory::Tag;
 
-    /// Fails where calls of a sequence cannot be redirected.
+    /// Fails if calls of a sequence cannot be redirected.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_redirects() -> Result<(), ErrorReport> {
         if redirect::is_redirecting() {
@@ -31,19 +32,20 @@ mod snowflake_ids_internal {
         Err(report(&NotReadyError::NotPreloaded("snowflake_ids.bind_sequence")))
     }
 
-    /// Sets a sequence itself, bound or not, with the rights of its owner.
+    /// Sets a sequence itself, bound or not, with its owner's rights.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn sequence_move(of: pg_sys::Oid, value: i64, is_called: bool) -> Result<i64, ErrorReport> {
         Ok(own(of)?.as_owner(|| sequence::setval(of, value, is_called)))
     }
 
-    /// Returns whether a sequence stands at its end, as one that is bound does.
+    /// Returns whether a sequence stands at its end, as a bound one does.
     #[pg_extern(stable, parallel_safe, strict)]
     fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
         cache::stands_at_end(of)
     }
 
-    /// Notes that a sequence of the caller's, which stands at its end, is bound. No role need write the table for it.
+    /// Records that a sequence of the caller is bound. The sequence must stand at its end. The caller needs no right to
+    /// write to the table.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_record(
         of: Option<pg_sys::Oid>,
@@ -67,7 +69,7 @@ mod snowflake_ids_internal {
         bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
     }
 
-    /// Notes the former terms of a bound sequence of the caller's: type, cycle, persistence, identity.
+    /// Stores properties of the caller's sequence from before it was bound: type, cycle, persistence, identity.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_remember(
         of: Option<pg_sys::Oid>,
@@ -91,14 +93,14 @@ mod snowflake_ids_internal {
         bind::remember(of, of_type, cycles, unlogged, identity).map_err(|error| report(&error))
     }
 
-    /// Notes that a sequence of the caller's is not bound.
+    /// Records that a sequence of the caller is not bound.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn sequence_erase(of: pg_sys::Oid) -> Result<(), ErrorReport> {
         own(of)?;
         bind::erase(of).map_err(|error| report(&error))
     }
 
-    /// A sequence whose owner the caller can become.
+    /// Returns a sequence if the caller may SET ROLE to its owner.
     fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
         let relation =
             Relation::find(of).ok_or_else(|| bad_argument("there is no such sequence", "It was dropped."))?;
@@ -108,19 +110,20 @@ mod snowflake_ids_internal {
         Err(denied("must be able to SET ROLE to the owner of the sequence"))
     }
 
-    /// The highest id that an application may use that got a number of a sequence that counts so.
+    /// Returns the highest id that an application may use after it got this number of a sequence with this increment.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn sequence_reach(number: i64, increment: i64) -> Result<i64, ErrorReport> {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.reach(number))
     }
 
-    /// Above which number a sequence that counts so has to go on, so that its application uses no id up to the highest.
+    /// Returns the number above which a sequence with this increment must continue. Applications then use no id up to
+    /// `highest`.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorReport> {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.resume_above(highest))
     }
 
-    /// Fails where a sequence that counts so cannot give snowflake ids.
+    /// Fails if a sequence with this increment cannot give snowflake ids.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_layout(increment: Option<i64>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
         let Some(increment) = increment else { return Ok(()) };
@@ -137,7 +140,7 @@ mod snowflake_ids_internal {
         fits.map_err(|error| report(&error))
     }
 
-    /// Has all sessions look anew which sequences are bound, and plan their statements again.
+    /// Has all sessions look up bound sequences again, and plan their statements again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]

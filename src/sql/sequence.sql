@@ -1,5 +1,5 @@
-/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
-   the sequence itself stands at its end, so that a call that is not redirected fails. */
+/* Bound sequences, whose numbers are ids of this extension. Calls of nextval and similar functions are redirected to the
+   functions below. The sequence itself stands at its end, so that a call that is not redirected fails. */
 CREATE TABLE snowflake_ids.sequence_binding (
     sequence    regclass PRIMARY KEY,
     tag         text COLLATE "C",
@@ -23,15 +23,15 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started a
 COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
     'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
-/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+/* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
 CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
 
-/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
-   of roles that it is a member of. A dump puts sequences at their end later, or before. */
+/* Only the database's owner may write to the table by hand, to restore a dump. The sequences must belong to the owner, or to
+   a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -49,7 +49,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* A generator that is renamed takes its sequences with it. */
+/* Renames a generator in its bindings, too. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -60,7 +60,7 @@ $$;
 CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
     FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
 
-/* For every role: they check the rights that the server's functions check. */
+/* All roles may call these functions; they check the same rights as the server's functions. */
 CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
 CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
@@ -72,11 +72,11 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
-/* The number of a column's default, noted as its sequence's: for currval. */
+/* Records the number of a column's default as its sequence's last number, for currval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
-/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
+/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -90,8 +90,8 @@ BEGIN
 END
 $$;
 
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
-   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
+/* Returns whether another sequence, or a default of another column or a domain, uses a bound sequence's tag. Other sessions'
+   temporary tables do not count, because any login can create them. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -115,7 +115,7 @@ BEGIN
 END
 $$;
 
-/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
+/* Fails if the caller does not manage tags. This is for a clear error; the functions themselves also check the rights. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -129,7 +129,7 @@ BEGIN
 END
 $$;
 
-/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
+/* Returns whether workers of a Citus cluster take ids from this database's tags. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -140,7 +140,8 @@ BEGIN
 END
 $$;
 
-/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner; a role that may restart the sequence may
+   do this. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -168,7 +169,7 @@ BEGIN
 END
 $$;
 
-/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
+/* Removes the bindings of dropped sequences. Skips rows that other transactions have locked. */
 CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
@@ -176,7 +177,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails unless this is a sequence of the caller's. */
+/* Fails unless this is a sequence of the caller. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -199,7 +200,7 @@ BEGIN
 END
 $$;
 
-/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
+/* Returns the reason that a sequence cannot be bound, after its type was widened; no row if it can. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -232,7 +233,7 @@ BEGIN
 END
 $$;
 
-/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
+/* Makes a sequence fit to be bound, as far as this can be undone; returns its previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -247,7 +248,7 @@ BEGIN
 END
 $$;
 
-/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
+/* Restores the properties that a sequence had before it was bound. It stays a bigint if its numbers need that. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -271,7 +272,7 @@ BEGIN
 END
 $$;
 
-/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+/* Sets a sequence's position within the transaction. Uses RESTART, which a rollback undoes because it writes a new file. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -281,7 +282,7 @@ BEGIN
 END
 $$;
 
-/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+/* Binds a sequence that is fit and locked. The caller has raised the target above the sequence's numbers. */
 CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
     most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -320,7 +321,7 @@ BEGIN
 END
 $$;
 
-/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+/* Gives a sequence its own numbers back. They begin above all issued numbers and above the id `above`. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -1,5 +1,5 @@
-//! Series. Their tables, and what is done to them with the rights of the tables' owner, are written in SQL, in the file beside this
-//! one; here are the functions that every role may call, which look whether the caller may.
+//! Series. Their tables, and the functions that run with the rights of the tables' owner, are SQL, in `series.sql`. This
+//! file has the functions that every role may call; they check the caller's rights.
 
 use crate::pg::report::{report, spi};
 use crate::pg::role;
@@ -21,7 +21,7 @@ use snowflake_ids_core::series::{
 };
 use std::rc::Rc;
 
-/// The name of a series, not yet looked for.
+/// Returns the name of a series, which is not looked up yet.
 fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
     let series = series.ok_or_else(|| report(&SeriesError::NullName))?;
     Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
@@ -50,7 +50,7 @@ impl AsKey for Uuid {
     }
 }
 
-/// A key that is there. What is wrong with the series is told first.
+/// Returns a key; fails for null. An unknown series is reported before a null key.
 fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
     match key {
         Some(key) => key.as_key(),
@@ -81,7 +81,7 @@ fn set(
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
 }
 
-/// A function for each type of keys.
+/// Defines a function for each type of keys.
 macro_rules! for_each_key_type {
     ($(#[$doc:meta])* $name:literal $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
         $(#[$doc])*
@@ -105,11 +105,11 @@ macro_rules! for_each_key_type {
 }
 
 for_each_key_type! {
-    /// The next number of a key, in the series' format.
+    /// Returns the next number of a key, in the series' format.
     "series_nextval_text" series_nextval_text series_nextval_text_of_text series_nextval_text_of_uuid () () -> TextOut = next_text
 }
 for_each_key_type! {
-    /// The last number of a key that this session got.
+    /// Returns the last number of a key that this session got.
     "series_currval" series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
 
@@ -128,7 +128,7 @@ impl ChangedSeries {
         Ok(Self { cached, name })
     }
 
-    /// Runs a statement whose first argument is the name.
+    /// Runs a statement whose first argument is the series' name.
     fn run<'a>(
         &self,
         sql: &str,
@@ -160,12 +160,12 @@ mod snowflake_ids {
     use pgrx::prelude::*;
 
     for_each_key_type! {
-        /// Has a key go on above a value, like setval.
+        /// Sets a key's counter to a value, like setval.
         "series_set" series_set series_set_of_text series_set_of_uuid
             (value: Option<i64>, force: default!(Option<bool>, false)) (value, force) -> () = set
     }
 
-    /// Changes a series; what is null stays as it is.
+    /// Changes a series; null arguments change nothing.
     #[allow(clippy::too_many_arguments, reason = "what a series has")]
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_alter(
@@ -195,13 +195,12 @@ mod snowflake_ids {
         )
     }
 
-    /// Drops a series that no column uses, with its keys.
+    /// Drops a series and its keys; fails if a column uses it.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
         ChangedSeries::checked(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
     }
 
-    /// Grants privileges on a series to a role, or to public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_grant(
         series: Option<Text<'_>>,
@@ -214,7 +213,6 @@ mod snowflake_ids {
         own.run(sql, [role, listed(privileges)?.into()])
     }
 
-    /// Revokes privileges on a series from a role, or from public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_revoke(
         series: Option<Text<'_>>,
@@ -227,7 +225,7 @@ mod snowflake_ids {
         own.run(sql, [role, listed(privileges)?.into()])
     }
 
-    /// Returns whether the current role has a privilege on a series; of several, any.
+    /// Returns whether the current role has at least one of these privileges on a series.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let wanted = listed(Some(privilege))?;
@@ -315,7 +313,7 @@ mod snowflake_ids_internal {
         Series::new(&row).map(drop).map_err(refused)
     }
 
-    /// Fails where no series of a kind can be of this scope.
+    /// Fails if a series of this kind cannot have this scope.
     #[pg_extern(volatile, parallel_safe)]
     fn series_check_scope(kind: Option<Text<'_>>, scope: Option<Text<'_>>) -> Result<(), ErrorReport> {
         let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
@@ -324,7 +322,7 @@ mod snowflake_ids_internal {
         Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(|error| report(&error))
     }
 
-    /// Fails where a series of this kind cannot be created because other servers number, too.
+    /// Fails if a series of this kind cannot be created, because other servers would number it too.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_refuse(
         kind: Option<Text<'_>>,
@@ -348,7 +346,8 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Returns what a column that a series is to fill has to hold, where a role may take the series' numbers.
+    /// Returns the properties that a column needs to hold a series' numbers. Fails if the caller or the owner may not take
+    /// numbers.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_to_attach(
         series: Option<Text<'_>>,
@@ -364,13 +363,14 @@ mod snowflake_ids_internal {
         if cached.series.scope == Scope::Shard {
             return Err(report(&SeriesError::Distributed { series: cached.shown() }));
         }
-        // It is neither dropped nor renamed before the trigger is there to be seen.
+        // Locked, so that the series cannot be dropped or renamed before the trigger is committed.
         cached.keep()?;
         let Series { key_type, max_value, reset, .. } = &cached.series;
         Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
     }
 
-    /// Makes the trigger that fills a column of a table whose owner's rights the caller has, with the rights of the extension's owner.
+    /// Creates the trigger that fills a column, with the rights of the extension's owner. The caller must have the rights of
+    /// the table's owner.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_make_trigger(
         series: Option<Text<'_>>,
@@ -399,10 +399,10 @@ mod snowflake_ids_internal {
         cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
     }
 
-    /// The longest name in the server.
+    /// The longest name in PostgreSQL.
     const MAX_COLUMN_BYTES: usize = 63;
 
-    /// Has a series count on the shards of a distributed table of the caller's.
+    /// Moves a series' counters to the shards of a distributed table of the caller.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_make_shards(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;
@@ -416,19 +416,17 @@ mod snowflake_ids_internal {
         denied("must be owner of the table")
     }
 
-    /// Sees to it that a key goes on above a value.
+    /// Raises a key's counter to a value, if it is lower.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn series_raise(series: Text<'_>, key: i64, value: i64) -> Result<bool, ErrorReport> {
         raise_above(&series, &key, value)
     }
 
-    /// Sees to it that a key goes on above a value.
     #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
     fn series_raise_text(series: Text<'_>, key: Text<'_>, value: i64) -> Result<bool, ErrorReport> {
         raise_above(&series, &key, value)
     }
 
-    /// Sees to it that a key goes on above a value.
     #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
     fn series_raise_uuid(series: Text<'_>, key: Uuid, value: i64) -> Result<bool, ErrorReport> {
         raise_above(&series, &key, value)
@@ -439,7 +437,7 @@ mod snowflake_ids_internal {
         Ok(true)
     }
 
-    /// Has all sessions look for series anew.
+    /// Has all sessions look up series again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]

@@ -1,4 +1,5 @@
-/* Series, and the counters of their keys. A number of a gapless series is taken by changing its key's row in the caller's transaction. */
+/* Series, and the counters of their keys. A gapless series takes a number by updating the key's row in the caller's
+   transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -27,7 +28,7 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
+/* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -62,7 +63,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
-/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
+/* Privileges on series. Dumps contain the roles' names, without dropped roles: their oids may belong to other roles after a
+   restore. */
 CREATE TABLE snowflake_ids.series_privilege (
     series     bigint  NOT NULL,
     grantee    regrole NOT NULL,
@@ -75,7 +77,7 @@ COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE,
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
-/* Whatever writes a row. */
+/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -118,7 +120,7 @@ CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON sn
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* Privileges and counters go with their series, whichever role deletes it. */
+/* Deletes the privileges and counters of a deleted series, whichever role deletes it. */
 CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -134,13 +136,14 @@ $$;
 CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
 
-/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
+/* Returns the segment tags of a monotonic series' sections; other series have none. */
 CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
+/* Creates the tags of the sections. If registries on other servers keep the tags, the series of the same name creates them
+   there. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -177,7 +180,7 @@ BEGIN
 END
 $$;
 
-/* The steps of the sections follow the series. */
+/* Sets the steps of the sections' tags to those of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -264,7 +267,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
 
-/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
+/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
     name        text,
     max_value   bigint,
@@ -312,7 +315,8 @@ BEGIN
 END
 $$;
 
-/* Fails where triggers fill columns from a series. Any login can make temporary tables: other sessions' do not count. */
+/* Fails if triggers fill columns from a series. Other sessions' temporary tables do not count, because any login can create
+   them. */
 CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -368,7 +372,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
 $$;
 
-/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
+/* Restricts a series to roles with privileges, and returns its id. Also deletes privileges of dropped roles. */
 CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -419,7 +423,7 @@ BEGIN
 END
 $$;
 
-/* A trigger that fills a column, or takes its numbers into account; null where there is none. */
+/* Returns the trigger that fills a column, or counts its numbers; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
@@ -431,8 +435,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY t.tgname LIMIT 1
 $$;
 
-/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
-   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
+/* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
+   the caller's rights. No other role may create triggers with series_fill, which takes numbers with the rights of a table's
+   owner. A role with TRIGGER on the table would gain those rights. */
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -631,8 +636,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
 
-/* Distributed series: the counter of a key is on the shard of a Citus cluster where that key's rows are, in a table of the series'
-   own. Citus passes on who may write to it; the series itself is passed on from the coordinator. */
+/* Distributed series. The counter of a key is on the Citus shard that has the key's rows, in a table of the series. Citus
+   propagates the privileges on that table; the coordinator propagates the series itself. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -649,7 +654,7 @@ BEGIN
 END
 $$;
 
-/* Has all nodes know a distributed series, or that it is gone, and who may use it. */
+/* Propagates a distributed series, its end, and its privileges to all nodes. */
 CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -681,8 +686,9 @@ BEGIN
 END
 $$;
 
-/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. The series has another id from
-   then on: a session that waits for a counter in the former table begins no new one there. */
+/* Moves a series' counters to shards. Runs with the rights of the extension's owner, after src/sql/series.rs has checked the
+   caller's rights. The series gets a new id, so a session that waits for a counter in the old table does not create a new
+   one there. */
 CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -773,7 +779,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
     'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
 
-/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
+/* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
@@ -787,7 +793,7 @@ COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may s
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* A row each for a key's counter. A condition on the key in the column of its type uses the index. */
+/* One row for each key's counter. A condition on the key column of the series' type uses the index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
-//! Decisions of an operator about the server's state.
+//! Decisions of an administrator about the server's state.
 
 use pgrx::prelude::*;
 
@@ -20,13 +20,15 @@ mod snowflake_ids {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// Begins a new state in place of one that can't be trusted: above an instant, by default above all that may have been issued.
+    /// Replaces a state file that cannot be trusted. Ids begin above this time, by default above all ids that may have been
+    /// issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
         let issuer = issuer(shared);
-        // The lease is forgotten, and the next one takes the registry: a server that gives ids goes on to do so.
+        // The reset forgets the lease, and the next lease needs the registry. A server that issues ids must not stop, so the
+        // registry is asked first.
         if issuer.obstacle().is_none() && lease::origin().is_some() {
             let silent = |error| silent_registry("cannot reset the state", &error);
             lease::renew(shared, LEASE_WAIT).map_err(silent)?;
@@ -44,7 +46,8 @@ mod snowflake_ids {
         Ok(())
     }
 
-    /// Goes on with the worker id of the server that this data directory was copied from, and that is gone for good.
+    /// Continues with the worker id of the server that this data directory was copied from. That server must be gone for
+    /// good.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_adopt() -> Result<(), ErrorReport> {
         issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(|error| report(&error))
@@ -73,7 +76,6 @@ mod snowflake_ids {
         }
     }
 
-    /// Tells of a lease that the clock has ended.
     fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
         let Err(error) = asked else {
             pgrx::notice!(
@@ -101,7 +103,7 @@ mod snowflake_ids {
     }
 
     fn clocks_differ(shared: &Shared) -> ErrorReport {
-        let by = Duration::from_micros(shared.counts.registry_behind.load(Relaxed).unsigned_abs());
+        let by = Duration::from_micros(shared.status.registry_behind.load(Relaxed).unsigned_abs());
         let message = format!("the clocks of this server and its registry differ by {}", human(by));
         not_ready(
             message,

@@ -1,4 +1,4 @@
-//! The view `snowflake_ids.status`: what this server's generator does.
+//! The view `snowflake_ids.status` of this server's generator.
 
 use crate::shared::generator::Shared;
 use pgrx::prelude::*;
@@ -6,7 +6,7 @@ use snowflake_ids_core::clock::{YEAR_MICROS, micros};
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Layout, Node, Position, Snapshot, UnixMicros};
 
-/// The node that issues, or is to.
+/// Returns the node that issues ids, or that the configuration sets.
 pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     match shared.identity {
         _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
@@ -15,7 +15,7 @@ pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     }
 }
 
-/// To one digit; 0 when the layout's time is over.
+/// Returns the remaining years of a layout, rounded down to one decimal; 0 if its time is over.
 #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
 pub fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
     let left = micros(layout.last_instant().since(now));
@@ -42,7 +42,7 @@ mod snowflake_ids {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// One row: the state of this server's generator since the server started.
+    /// Returns one row: the state of this server's generator since the server started.
     #[pg_extern(volatile, parallel_safe)]
     fn status() -> Result<
         TableIterator<
@@ -80,7 +80,7 @@ mod snowflake_ids {
         let layout = &shared.layout;
         let snapshot = shared.generator.snapshot();
         let node = node(shared, &snapshot);
-        let counts = &shared.counts;
+        let (counts, status) = (&shared.counts, &shared.status);
         let count = |counter: &AtomicU64| counter.load(Relaxed).cast_signed();
         let now = SystemClock.now();
         let origin = lease::origin().filter(|_| matches!(shared.identity, Identity::Leased { .. }));
@@ -107,20 +107,20 @@ mod snowflake_ids {
             count(&counts.reservations),
             count(&counts.by_callers),
             count(&counts.steps_forward),
-            time::interval(Duration::from_micros(counts.clock_ahead.load(Relaxed)))?,
+            time::interval(Duration::from_micros(status.clock_ahead.load(Relaxed)))?,
             count(&counts.switches),
             match shared.identity {
                 Identity::Fixed { .. } => "configured",
                 Identity::Leased { .. } if origin.is_some() => "shared registry",
                 Identity::Leased { .. } => "this server only",
             },
-            counts.expiry().map(time::to_sql).transpose()?,
-            counts.expiry().and_then(|_| origin.or_else(|| counts.registry().and_then(database::name))),
+            status.expiry().map(time::to_sql).transpose()?,
+            status.expiry().and_then(|_| origin.or_else(|| status.registry().and_then(database::name))),
             state(shared, &snapshot),
         )))
     }
 
-    /// Returns whether there are ids, and if not, why.
+    /// Returns the text of the column `state`: `ready`, or the reason that no ids are issued.
     fn state(shared: &Shared, snapshot: &Snapshot) -> String {
         if server::in_recovery() {
             return "in recovery".into();

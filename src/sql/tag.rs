@@ -1,5 +1,5 @@
-//! Functions that change a tag. Every role may call them; they look whether the caller may do it, and then run the
-//! functions of the same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
+//! Functions that change a tag. Every role may call them. They check the caller's rights, and then call the functions of the
+//! same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
 
 use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
@@ -59,7 +59,7 @@ impl ChangedTag {
         self.first(statement, others, |_| Ok(())).map(drop)
     }
 
-    /// The same, and reads the row that it gives.
+    /// Runs a statement whose first argument is the tag, and reads its first row.
     fn first<'a, T>(
         &self,
         statement: &Statement,
@@ -71,7 +71,7 @@ impl ChangedTag {
     }
 }
 
-/// Reads a list of privileges; it comes back as it is stored.
+/// Parses a list of privileges, and returns the stored form.
 pub fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
@@ -89,7 +89,7 @@ mod snowflake_ids {
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;
 
-    /// Changes a segment tag; what is null stays as it is.
+    /// Changes a segment tag; null arguments change nothing.
     #[allow(clippy::too_many_arguments, reason = "what a tag has")]
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_alter(
@@ -115,7 +115,6 @@ mod snowflake_ids {
         ChangedTag::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
     }
 
-    /// Drops a segment tag.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         ChangedTag::checked(tag, Action::Own)?.run(&DROP, [])
@@ -131,7 +130,7 @@ mod snowflake_ids {
         ChangedTag::checked(tag, Action::Move)?.run(&SET, [value.into(), force.into()])
     }
 
-    /// Sees to it that the ids to come are above a value; gives the highest that counts as issued.
+    /// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
         let highest =
@@ -139,8 +138,8 @@ mod snowflake_ids {
         highest.map(Option::flatten)
     }
 
-    /// Takes away what this server has reserved of a segment tag and not handed out: a gap. What comes then is reserved
-    /// anew.
+    /// Discards ids of a segment tag that this server has reserved but not handed out. This leaves a gap; the next call
+    /// reserves new ids.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let own = ChangedTag::checked(tag, Action::Move)?;
@@ -148,7 +147,6 @@ mod snowflake_ids {
         Ok(())
     }
 
-    /// Grants privileges on a segment tag to a role, or to public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_grant(
         tag: Option<TagArg<'_>>,
@@ -159,7 +157,6 @@ mod snowflake_ids {
         tag.run(&GRANT, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
-    /// Revokes privileges on a segment tag from a role, or from public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_revoke(
         tag: Option<TagArg<'_>>,
@@ -170,7 +167,7 @@ mod snowflake_ids {
         tag.run(&REVOKE, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
-    /// Returns whether the current role has a privilege on a segment tag; of several, any.
+    /// Returns whether the current role has at least one of these privileges on a segment tag.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let tag = tags::checked(tag.0).map_err(SegmentError::BadTag)?;
@@ -185,7 +182,6 @@ mod snowflake_ids {
     }
 }
 
-/// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::text::Text;
@@ -196,14 +192,14 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::sequence::privilege::Privileges;
 
-    /// Some privileges with more, and without others; as they are stored.
+    /// Adds privileges to a list and removes others; all lists are in the stored form.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> Result<String, ErrorReport> {
         let read = |list: Text<'_>| Ok::<_, ErrorReport>(Privileges::stored(&list.read("privileges")?));
         Ok(read(held)?.with(read(more)?).without(read(less)?).to_string())
     }
 
-    /// Has all sessions look for privileges anew.
+    /// Has all sessions look up privileges again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]

@@ -1,4 +1,4 @@
-//! Ids as short text and back.
+//! Conversion of ids to short text and back.
 
 use crate::pg::report::report;
 use crate::pg::text::Text;
@@ -6,8 +6,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Format;
 
-/// An id as text in base62, base58, base36, crockford32 or hex; with `fixed_width` padded so that text
-/// sorts (under collation "C") like the ids.
+/// Returns an id as text in base62, base58, base36, crockford32 or hex. With `fixed_width`, the text is padded and sorts
+/// like the ids under collation "C".
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_encode(
     id: i64,
@@ -17,13 +17,13 @@ fn snowflake_encode(
     named(&format)?.encode(id, fixed_width).map_err(|error| report(&error))
 }
 
-/// The id that a text says.
+/// Returns the id in a text.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorReport> {
     named(&format)?.decode(&text.read("text")?).map_err(|error| report(&error))
 }
 
-/// The same; null where the text says none, as in a request from outside. A format that there is not is an error.
+/// Returns the id in a text, or null if the text contains none, as input from users may. An unknown format is an error.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_try_decode_text(text: Text<'_>, format: Text<'_>) -> Result<Option<i64>, ErrorReport> {
     let format = named(&format)?;

@@ -1,7 +1,7 @@
-//! Functions that take UUIDs apart, and texts that say an id or a UUID.
+//! Functions that decode UUIDs, and functions for a text that contains an id or a UUID.
 //!
-//! The latter are what the server takes for an argument without a type, as a client's parameter is. Without them it would
-//! not know whether the functions for ids or those for UUIDs are meant.
+//! The functions for text exist for arguments without a type, such as a client's parameters. Without them, the server could
+//! not choose between the functions for ids and those for UUIDs.
 
 use super::decode::{timestamp, with_and_without_layout};
 use super::layout;
@@ -14,13 +14,13 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::{Decoded, IdOrUuid, Layout};
 
-/// The time at which a UUID of version 7 was generated, to the millisecond.
+/// Returns the time at which a UUID of version 7 was generated, to the millisecond.
 #[pg_extern(name = "snowflake_timestamp", immutable, strict, parallel_safe)]
 fn timestamp_of_uuid(id: Uuid) -> Result<TimestampWithTimeZone, ErrorReport> {
     time::to_sql(of_argument(id).timestamp().map_err(|error| report(&error))?)
 }
 
-/// The smallest UUID of version 7 in the millisecond that an instant lies in: `WHERE id >= snowflake_min_uuid(...)`.
+/// Returns the smallest UUID of version 7 in the millisecond that contains a time: `WHERE id >= snowflake_min_uuid(...)`.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_min_uuid(at: TimestampWithTimeZone) -> Result<Uuid, ErrorReport> {
     let first = snowflake_ids_core::Uuid::first_of(time::from_sql(at)?).map_err(|error| report(&error))?;
@@ -28,15 +28,12 @@ fn snowflake_min_uuid(at: TimestampWithTimeZone) -> Result<Uuid, ErrorReport> {
 }
 
 with_and_without_layout! {
-    /// The datacenter that a UUID was generated in.
     "snowflake_datacenter_id" datacenter_id_of_uuid datacenter_id_of_uuid_and_layout (id: Uuid) -> (i32) = datacenter_id_in
 }
 with_and_without_layout! {
-    /// The worker that generated a UUID.
     "snowflake_worker_id" worker_id_of_uuid worker_id_of_uuid_and_layout (id: Uuid) -> (i32) = worker_id_in
 }
 
-/// Returns the time at which an id or a UUID was generated.
 #[pg_extern(name = "snowflake_timestamp", stable, strict, parallel_safe)]
 fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport> {
     match read(&id)? {
@@ -46,11 +43,9 @@ fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport>
 }
 
 with_and_without_layout! {
-    /// The datacenter that an id or a UUID was generated in.
     "snowflake_datacenter_id" datacenter_id_of_text datacenter_id_of_text_and_layout (id: Text<'_>) -> (i32) = datacenter_id_said
 }
 with_and_without_layout! {
-    /// The worker that generated an id or a UUID.
     "snowflake_worker_id" worker_id_of_text worker_id_of_text_and_layout (id: Text<'_>) -> (i32) = worker_id_said
 }
 

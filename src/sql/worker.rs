@@ -1,5 +1,5 @@
-//! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
-//! concerns this server's own lease.
+//! The registry of worker ids. Its table and the release of worker ids are SQL, in `worker.sql`; this file has the parts
+//! that concern this server's own lease.
 
 use crate::issuer::{self, LEASE_WAIT};
 use crate::lease;
@@ -16,7 +16,7 @@ use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::server::state::{Chosen, Identity};
 
-/// Refuses where worker ids are leased from another database than this one.
+/// Fails if worker ids are leased from another database.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_check_registry() -> Result<(), ErrorReport> {
     let shared = ready()?;
@@ -25,7 +25,7 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     {
         return Err(at_registry(&endpoint.server));
     }
-    match shared.counts.registry().and_then(database::name) {
+    match shared.status.registry().and_then(database::name) {
         Some(registry) if database::of_name(&registry) != Some(server::database()) => {
             Err(elsewhere(&registry))
         }
@@ -33,8 +33,8 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     }
 }
 
-/// Ends the lease of a worker id, if it is this server's, by the token of its row. Gives the instant from which another
-/// may issue as that worker; null where the lease is not this server's.
+/// Ends a lease if it is this server's; `token` is the token in its row. Returns the time from which another server may
+/// issue ids under that worker id; null if the lease is not this server's.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_give_up(
     datacenter_id: Option<i32>,
@@ -52,18 +52,18 @@ fn worker_give_up(
                 && (Some(lease.token) == token || state.pending_token == token)
         })?;
         state.give_up();
-        // Should this transaction be rolled back, the row is ours still.
+        // If this transaction is rolled back, the row still belongs to this server.
         state.pending_token = token;
         Some(lease)
     })
     .map_err(|error| report(&error))?;
     let Some(lease) = lease else { return Ok(None) };
-    // Ended by now: its mark is exact.
+    // The term has ended by now, so its high-water mark is exact.
     let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(|error| report(&error))?;
     time::to_sql(end).map(Some)
 }
 
-/// Has this server choose another worker id than this one, if that is its own and there is no registry; whether it is.
+/// Makes this server choose another worker id, if it chose this one itself and uses no registry. Returns whether it did.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> Result<bool, ErrorReport> {
     let (shared, unsigned) = (ready()?, |value: Option<i32>| u32::try_from(value?).ok());
@@ -75,7 +75,8 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
     taken.map_err(|error| report(&error))?.map_err(|none| report(&none))
 }
 
-/// This server's lease of a worker id, in JSON; null where it has none. One that it chose itself ends in the year 9998.
+/// Returns this server's lease of a worker id in JSON; null if it has none. A worker id that the server chose itself has no
+/// real end: the year 9998.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_held() -> Result<Option<String>, ErrorReport> {
     let Some(shared) = shared() else { return Ok(None) };
@@ -87,16 +88,18 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
     }))
 }
 
-/// Records in a table which worker id this server chose first, if it has: a promoted standby learns it only from there.
+/// Records the worker id that this server chose first, if any. A promoted standby reads it only from this table.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };
     let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
-    // With the extension come the functions by which a state is mended that cannot be trusted.
+    // The state is untrusted if this fails. CREATE EXTENSION must succeed all the same, because the extension has the
+    // functions that mend the state.
     let known = issuer::change(shared, |state, _| state.alone || state.registry.is_some());
     let Ok(is_known) = known else { return Ok(()) };
     if !is_known {
-        // The server has just started. Where it does not find one out in time, it chooses one that the table need not know of.
+        // The server has just started. If the lease worker does not answer in time, a worker id that the server chooses later
+        // need not be in the table.
         drop(lease::ask(shared, false, LEASE_WAIT));
     }
     let chosen = issuer::change(shared, |state, here| {

@@ -1,4 +1,4 @@
-/* The leases of worker ids. Every change compares the token with the one that was read. */
+/* The leases of worker ids. Each change compares the row's token with the token that was read before. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -30,8 +30,8 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
     'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
-/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
-   without a copy of the file knows this much. */
+/* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
+   without a copy of that file reads it from this table. */
 CREATE TABLE snowflake_ids.worker_chosen (
     datacenter_id     integer     NOT NULL,
     worker_id         integer     NOT NULL,

@@ -1,4 +1,4 @@
-//! Citus, as far as its catalog tells: whether this database is part of a cluster, and where the coordinator is.
+//! Facts from the Citus catalog: whether this database is a Citus worker, and the connection options of the coordinator.
 
 use crate::pg::catalog;
 use crate::pg::libpq::options_of_string;
@@ -8,7 +8,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::citus::{Coordinator, NoCoordinatorError};
 use snowflake_ids_core::registry::client::Options;
 
-/// The coordinator is in group 0, and so is a server that belongs to no cluster.
+/// The coordinator has group 0, and so has a server outside a cluster.
 static IS_WORKER: Statement = Statement::new(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid OPERATOR(pg_catalog.<>) 0)",
     &[],
@@ -17,7 +17,7 @@ static IS_WORKER: Statement = Statement::new(
 static HAS_NODES: Statement =
     Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL", &[]);
 
-/// The columns that not every version has are read as JSON.
+/// Columns that some Citus versions lack are read through JSON.
 static COORDINATOR: Statement = Statement::new(
     "SELECT convert_to(n.nodename, 'UTF8'), n.nodeport, coalesce((to_jsonb(n) ->> 'nodeid')::integer, 0),
             convert_to(current_database()::text, 'UTF8'), convert_to(current_user::text, 'UTF8'),
@@ -32,26 +32,25 @@ static COORDINATOR: Statement = Statement::new(
 static HAS_AUTHINFO: Statement =
     Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_authinfo') IS NOT NULL", &[]);
 
-/// What is said of a node goes before what is said of all of them.
+/// An entry for the coordinator's node takes precedence over an entry for all nodes (node 0).
 static AUTHINFO: Statement = Statement::new(
     "SELECT convert_to(a.authinfo, 'UTF8') FROM pg_catalog.pg_dist_authinfo AS a
      WHERE a.rolename = current_user AND a.nodeid IN (0, $1) ORDER BY a.nodeid DESC LIMIT 1",
     &[INT4OID],
 );
 
-/// Returns whether this database is a worker's. Ids from its own tables would be those of others.
+/// Returns whether this database is a Citus worker. Its own table of tags must not be used: ids would collide.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is_there() && is(&IS_WORKER)?)
 }
 
-/// Returns whether this database has the extension Citus. Only within a transaction; costs a look at what the process
-/// keeps of the catalog.
+/// Returns whether this database has the extension Citus. Reads the catalog cache only. Call only within a transaction.
 pub fn is_there() -> bool {
     catalog::has_system_table(c"pg_dist_local_group")
 }
 
-/// libpq's options for the coordinator, as the present role connects to it. Only with the rights of the tables' owner: others
-/// may not see all that is read.
+/// Returns the libpq options for a connection of the current role to the coordinator. Call this with the rights of the
+/// tables' owner: other roles may not read all of the options.
 pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {
         return Ok(Err(NoCoordinatorError::NotWorker));
@@ -71,7 +70,7 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     } else {
         String::new()
     };
-    // What libpq says of one may show a password.
+    // libpq's message is dropped, because it may contain a password.
     let read = |name, said: &str| options_of_string(said).map_err(|_| NoCoordinatorError::Options(name));
     let options = read("citus.node_conninfo", &of_all).and_then(|of_all| {
         let of_role = read("pg_dist_authinfo", &of_role)?;

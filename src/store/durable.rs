@@ -1,32 +1,28 @@
-//! Files of the data directory that are whole after any crash.
+//! Crash-safe files in the data directory.
 
 use crate::pg::cluster;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Has a file hold a text and nothing else. It is written whole under another name, `new`, synced, and renamed: whenever the
-/// machine fails, either the old content or the new one is there.
-///
-/// # Errors
-/// The system's, and the old content is still there, or already the new one: as after a crash.
+/// Replaces the content of a file: writes the text to the file `new`, syncs it and renames it to `name`. After a crash or
+/// an error the file has either the old or the new content.
 pub fn replace(name: &str, new: &str, text: &[u8]) -> io::Result<()> {
     fill(create(new)?, text)?;
     fs::rename(new, name)?;
     sync_folder(".")
 }
 
-/// Makes a file that holds a text. When it returns, that is durable; after a crash, part of it may be there.
+/// Creates a file with a text and syncs it. After a crash the file may hold only a part of the text.
 pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
     fill(create(name)?, text)?;
     sync_folder(folder)
 }
 
-/// Writes a text behind all that a file holds, in one piece: whatever else does so at the same time writes before or after
-/// it. When it returns, that is durable. Nothing where there is no such file.
+/// Appends a text to a file and syncs the file. Uses one write call, so that concurrent appends do not mix. Does nothing if
+/// the file does not exist.
 ///
-/// # Errors
-/// The system's; then a beginning of the text may be there.
+/// # Errors The system's error. The file may then hold the beginning of the text.
 pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     let file = match OpenOptions::new().append(true).open(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -39,7 +35,7 @@ pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Makes an empty file, which takes the place of one that is there.
+/// Creates an empty file, or empties an existing one.
 pub fn create(path: &str) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(cluster::file_mode()).open(path)
 }
@@ -49,7 +45,7 @@ fn fill(mut file: File, text: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Has the disk take the names in a folder.
+/// Syncs a folder, so that the names of its files survive a crash.
 pub fn sync_folder(path: &str) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! The table of named generators, looked at without SQL: a call for an id may be within a parallel query.
+//! The table of named generators, read without SQL, because a parallel query may need an id.
 
 use super::tables::GENERATOR;
 use crate::pg::catalog::Unseen;
@@ -9,8 +9,8 @@ use snowflake_ids_core::generator::named::{GeneratorRow, Named, NamedError};
 use snowflake_ids_core::sequence::directory::Tag;
 use std::time::Duration;
 
-/// Returns what the row of this name says; None where there is none. Waits for so long where the table is locked. Only
-/// within a transaction, of which it sees what that has changed.
+/// Returns the generator with this name; None if there is no row. Waits at most `limit` for a lock on the table. Call only
+/// within a transaction; its own uncommitted changes are visible.
 pub fn read(name: &Tag, limit: Duration) -> Result<Option<Result<Named, NamedError>>, Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| found = Some(named_of(row));

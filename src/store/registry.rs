@@ -1,5 +1,5 @@
-//! The registries that this database uses, the ids that it has received of them, and tags that are handed over, as rows in
-//! JSON: through SQL. Errors are SPI's; SQL errors are thrown.
+//! SQL on the tables of registries, received ids and tags to be handed over. Rows of tags are in JSON. SPI errors are
+//! returned; SQL errors are thrown.
 
 use super::segment::definition_of;
 use super::tables::REGISTRY_SERVER;
@@ -30,7 +30,7 @@ static ENDPOINTS: Statement = Statement::new(
 
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
 
-/// Against [`LOCK`].
+/// Conflicts with [`LOCK`].
 static KEEP_ENDPOINTS: Statement =
     Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
 
@@ -72,7 +72,7 @@ static RECEIVE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
-/// Rows of the table of tags, in JSON, with the columns that say how far a promotion has them skip ahead.
+/// Rows of the table of tags in JSON, and the columns from which a promotion computes how far to skip ahead.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
             s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
@@ -86,9 +86,13 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
     &[TEXTOID],
 );
 
-/// For rows of different tags: no row can be changed twice by one statement. One that is not behind, but was before what was
-/// reserved last, gets a new version: that must not be given back now. Written before this transaction, as restored rows are: those of
-/// a user are not let in where a registry is in use.
+/// Creates the given tags, and raises existing tags that are lower. Each tag must occur only once.
+///
+/// An existing tag gets a new version if it is higher by less than one segment. The new version keeps the tag's last
+/// reservation from being given back.
+///
+/// In a database that uses a registry, a trigger refuses new rows of users. The trigger admits restored rows, which it
+/// recognizes by an `update_time` before the transaction.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period,
@@ -113,8 +117,7 @@ static HAND_OVER: Statement = Statement::of_many(
 static RECORD_REACHED: Statement =
     Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
 
-/// The columns that say which ids come, as another row has them. The highest id counts only of tags that start over at other
-/// times: of the others it is [`HAND_OVER`]'s.
+/// Copies all columns that determine the ids of a tag. Copies the highest id only if `reset` changes.
 static TAKE_DEFINITIONS: Statement = Statement::of_many(
     "UPDATE snowflake_ids.segment AS s
      SET step = n.step, max_step = n.max_step, increment = n.increment, remainder = n.remainder, start = n.start,
@@ -136,7 +139,7 @@ static DEFINITION: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-/// A session that changes the registries in use has it locked against this.
+/// Conflicts with the lock of a session that changes the registries in use.
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
@@ -154,7 +157,7 @@ static TAG_OF_DEFAULT: Statement = Statement::new(
     &[BYTEAOID],
 );
 
-/// The tag, of this database or of those received, that a default of a column names.
+/// Returns the tag that a column default names. The tag may belong to this database, or may have been received.
 pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> {
     Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
 }
@@ -164,12 +167,12 @@ pub fn in_use() -> Result<bool, SpiError> {
     Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
 }
 
-/// Returns whether this registry is one of them.
+/// Returns whether this database uses a registry.
 pub fn is_used(identity: &str) -> Result<bool, SpiError> {
     Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
 }
 
-/// The registries that this database uses, in their order; none where it is its own.
+/// Returns the registries that this database uses, in their order; empty if it is its own registry.
 pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
     ENDPOINTS.all(&[], |row| {
         let server = row.get::<Vec<u8>>(2)?.unwrap_or_default();
@@ -184,11 +187,11 @@ pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
     })
 }
 
-/// The foreign servers of the registries that this database uses, in their order; none where it is its own. Without SQL: on a
-/// standby and in a parallel query, too. Waits for so long where the table is locked. Only within a transaction.
+/// Returns the foreign servers of the registries that this database uses, in their order; empty if it is its own registry.
+/// Uses no SQL, so it works on a standby and in a parallel query. Waits at most `limit` for a lock on the table. Call only
+/// within a transaction.
 ///
-/// # Errors
-/// [`Unseen`].
+/// # Errors [`Unseen`].
 pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     let mut servers = BTreeMap::new();
     rows::look(&REGISTRY_SERVER, Wait::Yes(Some(limit)), &[], |row| {
@@ -197,17 +200,17 @@ pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     Ok(servers.into_values().collect())
 }
 
-/// Keeps others from reserving ids, and from noting received ones, until the transaction ends.
+/// Keeps other transactions from reserving ids and from recording received ids until this transaction ends.
 pub fn lock() -> Result<(), SpiError> {
     LOCK.run(&[])
 }
 
-/// Keeps the registries in use the same until the transaction ends.
+/// Keeps other transactions from changing the registries in use until this transaction ends.
 pub fn keep_endpoints() -> Result<(), SpiError> {
     KEEP_ENDPOINTS.run(&[])
 }
 
-/// Makes these the registries in use.
+/// Replaces the registries in use by these.
 pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     NO_ENDPOINTS.run(&[])?;
     endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
@@ -217,17 +220,18 @@ pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     })
 }
 
-/// Notes the highest id of each tag as received, for all registries in use.
+/// Records the highest id of each tag as received from each registry in use.
 pub fn record_all() -> Result<(), SpiError> {
     RECORD_ALL.run(&[])
 }
 
-/// Notes the timeline of a registry, where it is a later one.
+/// Records the timeline of a registry if it is later than the recorded one.
 pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// The highest id of a tag that was received from a registry, and the version of its row since; None where there is none.
+/// Returns the highest id of a tag that a registry has sent, and the version of the registry's row after that. Returns None
+/// if there is no such record.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -237,13 +241,13 @@ pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError>
     RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
 }
 
-/// Keeps others from locking the table of received ids until the transaction ends.
+/// Keeps other transactions from locking the table of received ids until this transaction ends.
 pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
-/// Notes that these ids of a tag were received, unless higher ones were noted meanwhile, as a column was attached: these are
-/// not handed out then.
+/// Records ids of a tag as received. Attaching a column may have recorded higher ids meanwhile. Then nothing is recorded,
+/// and the ids must not be handed out.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -251,8 +255,8 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
     RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
 }
 
-/// The rows of the table of tags after a tag, in their order, as many as a response takes. After a promotion they are
-/// ahead by the ids that are skipped then.
+/// Returns rows of tags in JSON, in the order of the tags. Begins after the tag `after`, and returns as many rows as fit
+/// into a response. After a promotion the highest ids include the skipped ids.
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());
@@ -276,14 +280,14 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
 }
 
-/// A row in JSON, as far as this id.
+/// Returns the row with another highest id.
 fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     let mut row: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(json).ok()?;
     row.insert("max_id", to_raw_value(&max_id).ok()?);
     to_raw_value(&row).ok()
 }
 
-/// The tags that were received, in their order, or this one alone: each with the identity of the registry.
+/// Returns the received tags in their order, each with the identity of its registry. With `only`, returns this tag alone.
 pub fn received_tags(only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, SpiError> {
     let Some(only) = from_utf8(only.unwrap_or_default()) else { return Ok(Vec::new()) };
     RECEIVED_TAGS.all(&[TagText(Tag::new(&only).unwrap_or_default()).into()], |row| {
@@ -294,22 +298,22 @@ pub fn received_tags(only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, S
     })
 }
 
-/// Gives existing tags the definitions of these rows, in JSON: one row for each tag.
+/// Copies the definitions in these rows to existing tags. The rows are in JSON, one for each tag.
 pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Notes, for all registries in use, that ids of a tag up to this one are in use here. Its saved range counts no more.
+/// Records for all registries that this database uses ids of a tag up to `highest`. Invalidates the saved range.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
-/// Makes tags of these rows, in JSON and one for each tag: missing ones with this share, and raises those that are behind.
+/// Creates tags from these rows, in JSON and one for each tag, with the given share. Raises existing tags that are lower.
 pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }
 
-/// The tags beside these rows, in their order.
+/// Returns this database's definitions of the tags in these rows, in the same order.
 pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
     DEFINITION.all(&[array_of(rows).into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
@@ -323,7 +327,7 @@ pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
     })
 }
 
-/// The rows as one array in JSON.
+/// Joins rows into a JSON array.
 fn array_of(rows: &[&RawValue]) -> Vec<u8> {
     let rows = rows.iter().map(|row| row.get()).collect::<Vec<_>>().join(",");
     format!("[{rows}]").into_bytes()

@@ -1,4 +1,4 @@
-//! The tags of the sections of monotonic series, through SQL.
+//! SQL on the tags of the sections of monotonic series.
 
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -9,7 +9,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 static RAISE: Statement =
     Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
 
-/// Sees to it that the numbers to come of a section are above a value.
+/// Ensures that all later numbers of a section are above a value.
 pub fn raise(tag: &[u8], value: i64) -> Result<(), SpiError> {
     let Some(tag) = Tag::new(tag) else { return Ok(()) };
     RAISE.run(&[TagText(tag).into(), value.into()])

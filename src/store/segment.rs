@@ -1,5 +1,5 @@
-//! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
-//! never a call that is served from the buffers.
+//! SQL on the table of tags. Workers use this module, and transactions that have changed a tag. A call that finds ids in
+//! the buffers never uses this module.
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
@@ -21,10 +21,14 @@ use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use std::collections::BTreeSet;
 
-/// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
-/// former primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
-/// clock that is set back does not bring a day back. It ends where the zone's clocks first show the next one: where they are
-/// set back over midnight they show it twice, and AT TIME ZONE takes the later one.
+/// Reads and locks a row of the table of tags.
+///
+/// The row may lag behind the ids that the previous primary had reserved. A lag is possible if this cluster wrote the row
+/// on an earlier timeline.
+///
+/// The period of a dated tag never goes back, even if the clock is moved back. The period ends when the clocks of the time
+/// zone first show the next period. If these clocks are put back over midnight, they show midnight twice. AT TIME ZONE
+/// would choose the second midnight.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
@@ -63,7 +67,7 @@ static READ: Statement = Statement::new(
     read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"),
     &[PgBuiltInOids::TEXTOID],
 );
-/// Of several tags, in their order.
+/// Reads several tags, in their order.
 static READ_ALL: Statement = Statement::of_many(
     read_sql!(
         ", n.place",
@@ -98,7 +102,7 @@ static CREATE: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
-/// The tables of the extension, within a transaction; None where it was dropped.
+/// The table of tags; None if the extension was dropped.
 pub struct TagTables(pub Option<Source>);
 
 impl TagRows for TagTables {
@@ -110,7 +114,7 @@ impl TagRows for TagTables {
     }
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // A row that cannot be read without waiting for its lock may have the tag.
+        // If the row's lock would have to be waited for, the tag may exist.
         Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
             .unwrap_or(true))
     }
@@ -136,7 +140,7 @@ pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
     Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
 }
 
-/// Reads and locks the rows of these tags, which are in UTF-8 and differ, in their order: of those that there are.
+/// Reads and locks the existing rows of these tags, in their order. The tags are in UTF-8.
 pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, SpiError> {
     let names: Vec<&String> = tags.iter().collect();
     let json = serde_json::json!(names).to_string().into_bytes();
@@ -147,18 +151,19 @@ pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Spi
     rows.into_iter().flatten().collect()
 }
 
-/// Returns which life a tag is in; None where there is none of this name.
+/// Returns the generation of a tag; None if the tag does not exist.
 pub fn tag_generation(tag: &Tag) -> Result<Option<i64>, SpiError> {
     Ok(TAG_GENERATION.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }
 
-/// A column of a table with rows that takes ids of a tag by its default, and the table, as SQL names it.
+/// Finds a column whose default creates ids of this tag, in a table that has rows. Returns the names of the table and the
+/// column, quoted for SQL.
 pub fn column_with_ids(tag: &Tag) -> Result<Option<(String, String)>, SpiError> {
     let name = |of: Option<TagText>| of.map(|name| name.shown()).unwrap_or_default();
     COLUMN_WITH_IDS.first(&[TagText(*tag).into()], |row| Ok((name(row.get(1)?), name(row.get(2)?))))
 }
 
-/// Notes that ids up to this one are handed out or reserved.
+/// Records that ids up to `max_id` are handed out or reserved.
 pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
     write_version(tag, max_id, period, random::token())
 }
@@ -167,7 +172,7 @@ fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result
     WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
 
-/// The terms that a row has, in the order of their columns from this one on.
+/// Reads the definition from the columns that begin at `first`.
 pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definition, SpiError> {
     let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
     Ok(Definition {
@@ -185,7 +190,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-    // As it is checked when it is written. Another one in its place would give other numbers than it says.
+    // The format was valid when it was written. A replacement of invalid UTF-8 would silently change the numbers.
     let utf8 =
         |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(encoding::not_utf8("format")));
     let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);

@@ -1,4 +1,4 @@
-//! The table of bound sequences, looked at while a statement is planned: without SQL.
+//! The table of bound sequences, read without SQL, because the planner hook needs it.
 
 use super::tables::SEQUENCE_BINDING;
 use crate::pg::catalog::Unseen;
@@ -13,17 +13,17 @@ use std::rc::Rc;
 /// The source of a sequence's numbers.
 #[derive(Clone, Debug)]
 pub enum Binding {
-    /// Snowflake ids; of a named generator, where one is named.
+    /// Snowflake ids, from the named generator if one is given.
     Snowflake(Option<Rc<Tag>>),
     Segment(Rc<Tag>),
-    /// The row says nothing that can be: it was written by hand.
+    /// The row is invalid, because somebody has written it by hand.
     Unreadable,
 }
 
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,
-    /// True if the sequence was seen at its end when the row was written, or since. Else it has to be looked at.
+    /// True if the sequence is known to be at its end. Otherwise its position has to be checked.
     pub is_checked: bool,
 }
 
@@ -43,12 +43,12 @@ impl Bound {
     }
 }
 
-/// Returns whether it has a row. Only within a transaction.
+/// Returns whether the table has any row. Call only within a transaction.
 pub fn is_any(wait: Wait) -> Result<bool, Unseen> {
     rows::has(&SEQUENCE_BINDING, wait, View::Committed, &[])
 }
 
-/// The row of a sequence. The same.
+/// Returns the row of a sequence. Call only within a transaction.
 pub fn of_sequence(sequence: Oid, wait: Wait) -> Result<Option<Bound>, Unseen> {
     let mut found = None;
     let of_sequence = [(c"sequence", Sought::Oid(sequence))];
@@ -56,7 +56,7 @@ pub fn of_sequence(sequence: Oid, wait: Wait) -> Result<Option<Bound>, Unseen> {
     Ok(found)
 }
 
-/// All sequences that have rows. Waits for the table. Only within a transaction.
+/// Returns all sequences that have a row. Waits for the lock of the table. Call only within a transaction.
 pub fn all() -> Vec<Oid> {
     let mut found = Vec::new();
     let _missing =
@@ -64,7 +64,7 @@ pub fn all() -> Vec<Oid> {
     found
 }
 
-/// The functions that take the place of the server's; None where this database's extension has none.
+/// Returns the functions that replace the server's. Returns None if the installed version of the extension lacks them.
 pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));

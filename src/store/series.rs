@@ -1,7 +1,7 @@
-//! The tables of series: their definitions, looked at without SQL, and the counters of their keys, through SQL.
+//! The tables of series. Definitions are read without SQL. The counters of keys are read and written with SQL.
 //!
-//! All names in the statements are qualified, operators included: they run with the rights of the tables' owner under the
-//! caller's `search_path`.
+//! All names and operators in the statements are schema-qualified, because the `search_path` is the caller's. The
+//! statements run with the rights of the tables' owner.
 
 use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
 use crate::pg::catalog::{Source, Table, Unseen};
@@ -20,7 +20,7 @@ use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use std::time::Duration;
 
-/// The first day of the present period, given reset and time zone: by the clock, not the transaction's time.
+/// The first day of the current period for a reset and a time zone, by the wall clock.
 macro_rules! label {
     ($reset:literal, $time_zone:literal) => {
         concat!(
@@ -33,14 +33,15 @@ macro_rules! label {
     };
 }
 
-/// Days since 1970.
+/// The RETURNING clause: the last value, and the first day of its period in days since 1970.
 macro_rules! returning {
     () => {
         " RETURNING k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date"
     };
 }
 
-/// The statements on one table of counters. `next`, tried first, takes one look at the index, one change and one record in the log.
+/// Defines the statements on one table of counters. `next` is tried first: one index lookup, one row update, one WAL
+/// record.
 macro_rules! counters {
     ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
@@ -137,12 +138,12 @@ macro_rules! counters {
     };
 }
 
-/// The statements on counters of one type of keys.
+/// The statements on the counters of one key type.
 struct Counters {
     table: &'static Table,
-    /// The next number of a key that has a counter, and has numbers left.
+    /// Takes the next number of an existing counter; no row if no number is left.
     next: Statement,
-    /// The same, of a key that may have none yet.
+    /// Takes the next number of a counter that may not exist yet.
     first: Statement,
     next_dated: Statement,
     first_dated: Statement,
@@ -155,22 +156,21 @@ counters!(OF_BIGINTS, SERIES_BIGINT, "series_bigint", INT8OID);
 counters!(OF_TEXTS, SERIES_TEXT, "series_text", TEXTOID);
 counters!(OF_UUIDS, SERIES_UUID, "series_uuid", UUIDOID);
 
-/// A number, and the first day of its period in days since 1970; 0 where the series is not dated.
+/// A number, and the first day of its period in days since 1970. The day is 0 if the series is not dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The number.
     pub number: i64,
-    /// The day.
     pub day: i32,
 }
 
-/// The table that has the counters of keys of a type. Only within a transaction.
+/// Returns the table with the counters of a key type. Call only within a transaction.
 pub fn counters(of: KeyType) -> Option<Source> {
     counters_of(of).table.find()
 }
 
-/// Returns the table, and the series of this name and whether it takes privileges; None where there is no row. Waits for the table so long.
-/// Only within a transaction, of whose changes it sees all.
+/// Returns the table of series. If the table has a row of this name, also returns the series, and whether its use requires
+/// privileges. Waits at most `limit` for a lock on the table. Call only within a transaction; its own uncommitted changes
+/// are visible.
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
 pub fn read(
     name: &Tag,
@@ -206,7 +206,7 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     })
 }
 
-/// Returns the privileges of roles on a series. Waits as [`read`].
+/// Returns the privileges of roles on a series. Waits at most `limit` for a lock on the table.
 pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Unseen> {
     let mut found = Vec::new();
     let record = |row: &rows::Row<'_>| {
@@ -218,7 +218,7 @@ pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Un
     Ok(found)
 }
 
-/// Takes the next number of a key that has a counter, in the present transaction; None where it has none, or no number left.
+/// Takes the next number of a key that has a counter. Returns None if the key has no counter, or no number left.
 pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     let counters = counters_of(key.key_type());
     match series.reset {
@@ -230,7 +230,7 @@ pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     }
 }
 
-/// The same of a key that may have no counter yet, which it has then.
+/// Takes the next number of a key, and creates its counter if it has none. Returns None if no number is left.
 pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     let counters = counters_of(key.key_type());
     match series.reset {
@@ -253,7 +253,8 @@ fn all_terms<'a>(series: &'a Series, key: &Key, reset: Reset) -> [DatumWithOid<'
     ]
 }
 
-/// Sets a key to a value; unless `force`, not below numbers that it has given in this period. Whether it was done.
+/// Sets the counter of a key to a value. Without `force`, refuses a value below the key's last number of this period.
+/// Returns whether the counter was set.
 pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, SpiError> {
     let arguments = [
         series.id.into(),
@@ -266,7 +267,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
     Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
 }
 
-/// Raises the counter of a key, if it has one and that is lower.
+/// Raises the counter of a key, if it exists and is lower.
 pub fn raise(series: &Series, key: &Key, number: i64) -> Result<(), SpiError> {
     counters_of(key.key_type()).raise.run(&[series.id.into(), datum(key), number.into()])
 }
@@ -277,12 +278,12 @@ static LOCK: Statement = Statement::new(
     &[INT8OID, TEXTOID],
 );
 
-/// Keeps a series from being dropped or renamed until the transaction ends. Whether it is there under this name.
+/// Locks a series against DROP and RENAME until the transaction ends. Returns whether it exists under this name.
 pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
 
-/// For how long a period is believed that was the same at both ends of that time.
+/// Time for which a cached period is valid, if the period does not change during this time.
 pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
 
 static PERIOD: Statement = Statement::new(
@@ -293,7 +294,8 @@ static PERIOD: Statement = Statement::new(
     &[TEXTOID, TEXTOID],
 );
 
-/// The first day of the present period, in days since 1970-01-01, and of that which it will be after the time for which it is believed.
+/// Returns the first day of two periods, in days since 1970-01-01: of the current period, and of the period after
+/// [`PERIOD_BELIEVED_MICROS`].
 pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
     let days = PERIOD.first(&[reset.name().into(), time_zone.into()], |row| {
         Ok((row.get::<i32>(1)?.unwrap_or_default(), row.get::<i32>(2)?.unwrap_or_default()))
@@ -301,7 +303,7 @@ pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
     Ok(days.unwrap_or_default())
 }
 
-/// Returns where a key is; None where it has no counter.
+/// Returns the last number of a key; None if it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     counters_of(key.key_type()).read.first(&[series.id.into(), datum(key)], number)
 }
@@ -314,7 +316,7 @@ fn counters_of(keys: KeyType) -> &'static Counters {
     }
 }
 
-/// A key as an argument.
+/// Converts a key to an argument of a statement.
 pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
     match key {
         Key::Bigint(number) => (*number).into(),

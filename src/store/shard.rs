@@ -1,8 +1,8 @@
-//! The counters of a series that is distributed over a Citus cluster: a table of its own, a row for each key, on the shard of that
-//! key's rows. Citus sends each change there, in the caller's transaction.
+//! The counters of a series on a Citus cluster. The counters are in a distributed table. The row of a key is on the same
+//! shard as the user's rows of this key. Citus routes each change to this shard, within the caller's transaction.
 //!
-//! Changes are the caller's own, with the caller's rights: Citus refuses two roles that write to one shard in one transaction, and
-//! the caller writes its rows there.
+//! Statements run with the caller's rights, because the caller also writes its rows on this shard. Citus refuses two roles
+//! that write to one shard in the same transaction.
 
 use super::series::{Number, datum, number};
 use crate::pg::catalog::Source;
@@ -15,8 +15,8 @@ use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
 use std::ffi::CString;
 
-/// Returns whether a role may do this with the counters of a series; also where they are not there, as another error
-/// tells of that.
+/// Returns whether a role may do this with the counters of a series. Returns true if the table is missing, a fault reported
+/// later.
 pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
     let privilege = match action {
         Action::Take | Action::Own => pg_sys::ACL_INSERT,
@@ -32,20 +32,19 @@ fn name(series: &Series) -> Option<CString> {
     CString::new(format!("series_keys_{:016x}", series.id)).ok()
 }
 
-/// The table of a series' counters, which others can neither drop nor rename until the transaction ends.
+/// The table of a series' counters, locked against DROP and RENAME until the transaction ends.
 pub struct KeyTable(String);
 
 impl KeyTable {
-    /// Looks for it beside the table of series. None where it is not there, or another role's: that one's triggers would run with
-    /// the caller's rights.
+    /// Finds the table next to the table of series. Returns None if the table is missing, or if another role owns it.
+    /// Triggers of another owner would run with the caller's rights.
     pub fn find(series: &Series, table: Source) -> Option<Self> {
         let name = name(series)?;
         let found = Relation::written_beside(table.oid(), &name)?;
         (found.owner() == table.owner()).then(|| Self(name.to_string_lossy().into_owned()))
     }
 
-    /// Takes the next number of a key, in the present transaction; None where it has none left. `day` is the first day of the present
-    /// period, where the series is dated.
+    /// Takes the next number of a key; None if none is left. `day` is the first day of a dated series' period.
     pub fn next(&self, series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
         self.put(
             "CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value
@@ -55,7 +54,8 @@ impl KeyTable {
         )
     }
 
-    /// Sets a key to a value; unless `force`, not below the numbers that it has given in this period. Whether it was done.
+    /// Sets the counter of a key to a value. Without `force`, refuses a value below the key's last number of this period.
+    /// Returns whether the counter was set.
     pub fn set(&self, key: &Key, day: Option<i32>, value: i64, force: bool) -> Result<bool, SpiError> {
         let put = self.put(
             "EXCLUDED.last_value",
@@ -65,8 +65,8 @@ impl KeyTable {
         Ok(put?.is_some())
     }
 
-    /// Writes the row of a key: `$2` and day `$3` where it has none, else this last value where the condition holds, or the row is of a
-    /// period that is over. None where neither does.
+    /// Inserts the row of a key with the value `$2` and the day `$3`. If the row exists, sets its value to `last_value` if
+    /// `condition` holds or if the row's period is over. Otherwise returns None.
     fn put(
         &self,
         last_value: &str,
@@ -83,7 +83,7 @@ impl KeyTable {
         changed(&sql, arguments, number)
     }
 
-    /// Returns where a key is; None where it has no counter.
+    /// Returns the last number of a key; None if it has no counter.
     pub fn last(&self, key: &Key) -> Result<Option<Number>, SpiError> {
         let sql = format!(
             "SELECT {NUMBER} FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",
@@ -93,5 +93,5 @@ impl KeyTable {
     }
 }
 
-/// The number, and the day in days since 1970.
+/// The last value, and the first day of its period in days since 1970.
 const NUMBER: &str = "k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date";

@@ -1,9 +1,9 @@
-//! The tables of the extension, and the columns that are read of them without SQL.
+//! The extension's tables, with the columns that are read without SQL.
 
 use crate::pg::catalog::{Table, Type};
 use crate::pg::extension;
 
-/// Tags, and how far their ids are reserved.
+/// Tags, and their highest reserved ids.
 pub static SEGMENT: Table = Table::new(
     c"segment",
     &[
@@ -15,10 +15,10 @@ pub static SEGMENT: Table = Table::new(
     ],
 );
 
-/// Tags that take privileges to be used.
+/// Tags whose use requires privileges.
 pub static SEGMENT_RESTRICTED: Table = Table::new(c"segment_restricted", &[(c"tag", Type::Text)]);
 
-/// Rights of roles on tags.
+/// Privileges of roles on tags.
 pub static SEGMENT_PRIVILEGE: Table = Table::new(
     c"segment_privilege",
     &[(c"tag", Type::Text), (c"grantee", Type::Oid), (c"privileges", Type::Text)],
@@ -37,7 +37,7 @@ pub static GENERATOR: Table = Table::new(
     ],
 );
 
-/// Series.
+/// Definitions of series.
 pub static SERIES: Table = Table::with_later(
     c"series",
     &[
@@ -65,7 +65,7 @@ pub static SERIES_TEXT: Table = Table::new(c"series_text", &[]);
 /// Counters of series with keys of type uuid.
 pub static SERIES_UUID: Table = Table::new(c"series_uuid", &[]);
 
-/// Rights of roles on series.
+/// Privileges of roles on series.
 pub static SERIES_PRIVILEGE: Table = Table::new(
     c"series_privilege",
     &[(c"series", Type::Bigint), (c"grantee", Type::Oid), (c"privileges", Type::Text)],
@@ -74,7 +74,7 @@ pub static SERIES_PRIVILEGE: Table = Table::new(
 /// The registry of worker ids.
 pub static WORKER_LEASE: Table = Table::new(c"worker_lease", &[]);
 
-/// Worker ids that servers had chosen themselves when the extension was created.
+/// Worker ids that servers had chosen themselves before the extension was created.
 pub static WORKER_CHOSEN: Table = Table::new(c"worker_chosen", &[]);
 
 /// The registries that this database draws from.
@@ -83,18 +83,18 @@ pub static REGISTRY_SERVER: Table = Table::new(
     &[(c"position", Type::Integer), (c"server", Type::Name), (c"identity", Type::Text)],
 );
 
-/// How far ids of tags were received from registries.
+/// The highest ids of tags received from registries.
 pub static RECEIVED: Table = Table::new(c"received", &[(c"identity", Type::Text), (c"tag", Type::Text)]);
 
-/// Sequences whose numbers are ids of ours.
+/// Sequences whose numbers come from this extension.
 pub static SEQUENCE_BINDING: Table = Table::with_later(
     c"sequence_binding",
     &[(c"sequence", Type::Oid), (c"tag", Type::Text), (c"generator", Type::Text)],
     &[(c"checked", Type::Boolean)],
 );
 
-/// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no table of
-/// worker ids. Only within a transaction.
+/// Returns the OID of the extension in this database. A lower OID means an earlier CREATE EXTENSION. Returns None if the
+/// extension is not installed, or has no table of worker ids. Call only within a transaction.
 pub fn extension() -> Option<u32> {
     WORKER_LEASE.find().and(extension::find()).map(pgrx::pg_sys::Oid::to_u32)
 }

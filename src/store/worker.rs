@@ -1,4 +1,4 @@
-//! The table of worker ids, through SQL: the core's `WorkerRows`, one statement each.
+//! SQL on the table of worker ids: the core's `WorkerRows`, with one statement for each method.
 
 use crate::pg::cluster;
 use crate::pg::encoding::legible;
@@ -57,14 +57,14 @@ static LOCK: Statement = Statement::new(
     &[INT4OID, INT4OID],
 );
 
-/// Before one is chosen: the highest id, and the latest time that another server told of whose lease has not ended.
+/// The highest worker id of a datacenter, and the latest time of an id of other clusters that hold a lease.
 static OVERVIEW: Statement = Statement::new(
     "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",
     &[INT4OID, TIMESTAMPTZOID, INT8OID],
 );
 
-/// The rows of a datacenter; of very many that are not looked at, only those that are ours.
+/// The rows of a datacenter. If `$2` is false, only the rows with the two given tokens.
 static ROWS: Statement = Statement::new(
     "SELECT worker_id, token, expires_at, leased_at FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND worker_id >= 0 AND ($2 OR token IN ($3, $4))
@@ -108,8 +108,8 @@ static OTHERS: Statement = Statement::new(
     &[TIMESTAMPTZOID, INT8OID, INT8OID],
 );
 
-/// Returns whether some server has a lease of a worker id, or had one that has not ended, but for the one with these
-/// tokens.
+/// Returns whether any server but the one with these tokens holds a lease of a worker id. A lease that was given back
+/// counts until it expires.
 pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiError> {
     Ok(OTHERS.first(&[stamp(now).into(), own[0].into(), own[1].into()], |_| Ok(()))?.is_some())
 }
@@ -125,7 +125,8 @@ static RECORD_CHOSEN: Statement = Statement::new(
     &[INT4OID, INT4OID, INT8OID, INT4OID, TEXTOID],
 );
 
-/// The worker ids that servers of this cluster, or of one that it was upgraded from, had chosen first when the extension was created.
+/// Returns the worker ids that servers had chosen themselves before the extension was created. The servers belong to this
+/// cluster, or to one that it was upgraded from.
 pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     CHOSEN.all(&[], |row| {
         let [datacenter, timeline] =
@@ -137,7 +138,7 @@ pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     })
 }
 
-/// Records the worker id that this server chose first: a standby that is promoted learns it only from this row.
+/// Records the worker id that this server chose itself. A promoted standby learns this worker id only from this row.
 pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     let Chosen { datacenter, first, home, system_identifier } = chosen;
     RECORD_CHOSEN.run(&[
@@ -149,7 +150,7 @@ pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     ])
 }
 
-/// The table of this database, with the rights of its owner, in the transaction that there is. SQL errors are thrown.
+/// The table of this database, used with the rights of its owner in the current transaction. SQL errors are thrown.
 pub struct Rows;
 
 impl WorkerRows for Rows {
@@ -249,12 +250,12 @@ impl WorkerRows for Rows {
     }
 }
 
-/// Returns whether the table is of a version that has the column for it.
+/// Returns whether the table has the column `former_until`, which older versions lack.
 fn records_former() -> bool {
     WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }
 
-/// The end of the year 9998, which stands for what is later: the table takes no expiry beyond it.
+/// The end of the year 9998. The table accepts no later expiry, so this value also stands for later instants.
 const LAST: UnixMicros = Lease::NO_END;
 
 fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
@@ -266,7 +267,7 @@ fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     })
 }
 
-/// The values of a row.
+/// Returns the values of a row, in the order of [`ENTRY_TYPES`].
 fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![

@@ -1,4 +1,4 @@
-//! The launcher: sees to it that each database with unanswered requests has a refill worker.
+//! The launcher, which starts a refill worker for each database with unanswered requests.
 
 mod high_water_marks;
 mod leases;
@@ -17,14 +17,14 @@ use pool::Pool;
 use samples::Samples;
 use std::time::{Duration, Instant};
 
-/// Interval at which it looks around unasked.
+/// The longest pause between two rounds.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
-/// Shortest interval at which it looks at all tags, however often it is called.
+/// The shortest interval between two checks of all tags.
 const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 
 pub fn run() {
     let Some(segments) = segments() else { return };
-    // What pg_upgrade starts is not in use yet.
+    // A server that pg_upgrade starts is not in use yet.
     if server::upgrading() || !segments.launcher.enter() {
         return;
     }
@@ -54,7 +54,7 @@ pub fn run() {
 struct Launcher {
     segments: &'static Segments,
     pool: Pool,
-    /// Time at which it looked at all tags last.
+    /// The time of the last check of all tags.
     looked: Option<Instant>,
     high_water_marks: HighWaterMarkKeeper,
     leases: LeaseLauncher,
@@ -62,9 +62,9 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Looks around once; gives the time until it should do so again.
+    /// Does what is due, and returns the time until the next round.
     fn round(&mut self) -> Duration {
-        // First: the worker id is the whole server's.
+        // Leases come first, because all databases need the server's worker id.
         let lease_due = self.leases.round();
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
             self.looked = Some(Instant::now());

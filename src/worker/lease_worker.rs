@@ -1,5 +1,5 @@
-//! The lease worker as a process of the server: what it is about is decided by the core's `LeaseWorker`. It leaves when there
-//! is nothing to do, so that the database can be dropped and copied.
+//! The lease worker's process. The logic is in the core's `LeaseWorker`. The worker exits when there is nothing to do, so
+//! that the database can be dropped or copied.
 
 pub mod host;
 
@@ -19,10 +19,10 @@ use snowflake_ids_core::registry::lease_worker::{LeaseWorker, Round};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 
-/// For how long it waits for a lock.
+/// The longest wait for a lock.
 const LOCK_TIMEOUT: &CStr = c"1s";
 
-/// Runs until there was nothing to do for a while, or nothing can be done in this database.
+/// Runs until there is nothing to do for a while, or nothing can be done in this database.
 pub fn run(task: LeaseTask, database: u32) {
     let Some((leases, shared)) = leases().zip(shared()) else { return };
     worker::on_exit(go);
@@ -38,7 +38,7 @@ pub fn run(task: LeaseTask, database: u32) {
     }
 }
 
-/// Connects, or notes that the database is locked and ends.
+/// Connects to the database. If the database is locked, records that and fails.
 fn connect(leases: &Leases, database: u32) {
     let locked_out = &leases.locked_out;
     locked_out.store(0, Release);
@@ -50,7 +50,7 @@ fn connect(leases: &Leases, database: u32) {
         .execute();
 }
 
-/// Leaves the worker slot, and calls the launcher: there may be requests that came too late.
+/// Leaves the worker slot and wakes the launcher, because requests may have arrived too late for this worker.
 fn go() {
     let Some(leases) = leases() else { return };
     if leases.worker_slot.worker_latch.leave() {
@@ -59,7 +59,7 @@ fn go() {
     lease::call(leases);
 }
 
-/// Tells the launcher what this database is to worker ids; nothing where that is not known.
+/// Reports the database's use for worker ids to the launcher; reports nothing if it is unknown.
 fn report(leases: &Leases, found: Option<DatabaseUse>) {
     leases.found.store(found.map_or(0, |found| 1 + found as u32), Release);
 }

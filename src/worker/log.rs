@@ -1,4 +1,4 @@
-//! Telling the log of what goes wrong again and again, but not again and again.
+//! Log messages about repeated trouble, limited in number.
 
 use crate::pg::clock::uptime;
 use crate::pg::server;
@@ -6,7 +6,8 @@ use crate::shared::segments::segments;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 
-/// Tells the log, unless this was said of this database within the last minute; then with how often it came since.
+/// Logs a message, unless it was logged for this database within the last minute. The detail tells how often it was
+/// suppressed.
 pub fn once(level: PgLogLevel, message: String) {
     let said = segments()
         .map_or(Some(0), |segments| segments.logged.write().say(&(server::database(), &message), uptime()));

@@ -1,5 +1,5 @@
-//! A refill worker: reserves segments for the tags of one database, and leaves when there is nothing to do, so that
-//! the database can be dropped, renamed and copied.
+//! A refill worker, which reserves segments for the tags of one database. It exits when there is nothing to do, so that the
+//! database can be dropped, renamed or copied.
 
 mod host;
 mod tables;
@@ -18,11 +18,11 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// The wait for a lock must not keep other tags waiting.
+/// Short, because other tags wait while the worker waits for a lock.
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
-/// Runs until there was nothing to do for a while, or others wait for its slot.
+/// Runs until there was nothing to do for a while, or until another database needs the worker slot.
 pub fn run(worker_slot_number: u32, database: u32) {
     let worker_slots = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let number = usize::try_from(worker_slot_number).unwrap_or(usize::MAX);
@@ -40,7 +40,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     libpq::bound_by(time_left);
     worker::connect(database, LOCK_TIMEOUT);
     worker_slot.connected.store(true, Release);
-    // So that it knows that this database can be helped.
+    // Tells the launcher that a worker can connect to this database.
     segments.launcher.wake();
     transaction_tags::keep_quiet(true);
     let saved_ranges = saved_ranges::of_database(database);
@@ -48,7 +48,8 @@ pub fn run(worker_slot_number: u32, database: u32) {
     core::RefillWorker::new(&host, RegistryCaller::default(), saved_ranges).run();
 }
 
-/// Returns how much longer this process may go on; None: as long as it takes. A turn that is cut short is marked.
+/// Returns the time that this process may still run; None without a limit. Marks the time slice as cut short if no time is
+/// left.
 fn time_left() -> Option<Duration> {
     let worker_slot = WORKER_SLOT.get()?;
     let left = worker_slot.time_left()?;
@@ -58,8 +59,7 @@ fn time_left() -> Option<Duration> {
     Some(left)
 }
 
-/// Leaves the worker slot, whichever it is, and calls the launcher, which takes it back: there may be requests that came too
-/// late.
+/// Leaves the worker slot and wakes the launcher, which frees the slot. Requests may have arrived too late for this worker.
 fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {

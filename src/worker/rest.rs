@@ -1,14 +1,14 @@
-//! The time that a worker stays without work.
+//! The pause of a worker without work.
 
 use crate::pg::clock::uptime;
 use crate::pg::wait::Event;
 use crate::pg::worker;
 use std::time::Duration;
 
-/// Time that a worker stays in a database without work.
+/// The time that a worker stays in a database without work.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sleeps where there is nothing to do since `last_work`, by uptime; whether the worker is to look again, or to leave.
+/// Sleeps if the last work ended recently; `last_work` is an uptime. Returns false if the worker must leave.
 pub fn rest(event: Event, last_work: Duration) -> bool {
     let idle = uptime().saturating_sub(last_work);
     let stays = idle < TIMEOUT;

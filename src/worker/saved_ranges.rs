@@ -1,5 +1,5 @@
-//! The saved-range file: ids that were reserved and not handed out when the server stopped, and how far transactions came
-//! that were rolled back. What is done with it is in [`snowflake_ids_core::server::saved_range_file`].
+//! The saved-range file. It holds ids that were reserved but not handed out when the server stopped, and high-water marks of
+//! rolled-back transactions. [`snowflake_ids_core::server::saved_range_file`] decides how the file is used.
 
 use crate::pg::{database, report};
 use crate::segment::slot;
@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// In the data directory, which is where processes of the server are.
+/// Both paths are relative to the data directory, the working directory of all server processes.
 const FILE: &str = "snowflake_ids.carry_over.json";
 const NEW: &str = "snowflake_ids.carry_over.json.new";
 
@@ -46,7 +46,7 @@ impl SavedRangeFile for InDataDirectory {
 
 pub type SavedRanges = saved_range_file::SavedRanges<InDataDirectory>;
 
-/// Writes down what there is when no other process runs any more.
+/// Saves all ranges and high-water marks. Called after all other processes have ended.
 pub fn save() {
     match saved_range_file::save(&InDataDirectory, in_use(), database::has_files) {
         Ok(Saved::Nothing | Saved::Written(None)) => {}
@@ -90,7 +90,7 @@ fn in_use() -> Vec<InUse> {
     directory.iter().filter_map(with_slot).chain(without).collect()
 }
 
-/// Brings back how far transactions came that were rolled back, before any session can look.
+/// Restores the high-water marks of rolled-back transactions, before any session can use tags.
 pub fn restore_high_water_marks() {
     let high_water_marks =
         saved_range_file::high_water_marks(&InDataDirectory).into_iter().filter_map(|record| {

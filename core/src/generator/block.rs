@@ -1,21 +1,23 @@
-//! The ids that one session has taken and not yet handed out: its cache, like a sequence's CACHE.
+//! The positions that one session has taken and not yet handed out, like the CACHE of a sequence.
 
 use crate::generator::snowflake::TakenPositions;
 use crate::ids::position::{NodeBits, Position, PositionRange};
 use crate::sync::{AtomicU64, Ordering};
 
-/// A range of positions of which the first are used. One session owns it; the atomics are there so that
-/// it can be a plain static without unsafe code, and cost nothing.
+/// A partly used range of positions. One session owns a block. The fields are atomics so that a block can be a plain
+/// static without unsafe code; relaxed atomics cost nothing.
 ///
-/// Ids taken under a clock that was far ahead by mistake must not go on coming out of a block when the mistake
-/// was mended. So a block is good for [`Block::SPAN`] positions at a time. Then its owner looks at the clock
-/// and [renews](Block::renew) it or fills it anew. It is good for nothing once any session has seen the clock
-/// step back, or the node has changed. `generation` below is a number that such an event changes. Ids are made with the
-/// node's bits that the positions were taken with, even if the node has changed by then.
+/// A clock that is far ahead by mistake gives wrong positions. Once the clock is mended, blocks must stop handing them
+/// out. A block therefore hands out [`Block::SPAN`] positions, and then its owner checks the clock. The owner
+/// [renews](Block::renew) the block or fills it again.
+///
+/// A block becomes stale when any session sees the clock step back, or when the node changes. Each such event changes the
+/// generator's `generation`. Ids use the node bits with which the positions were taken, even if the node has changed
+/// since.
 #[derive(Debug)]
 pub struct Block {
     next: AtomicU64,
-    /// Positions below this one may be handed out without a look at the clock.
+    /// Positions below this one may be handed out without a clock check.
     until: AtomicU64,
     end: AtomicU64,
     generation: AtomicU64,
@@ -23,10 +25,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// Positions between two looks at the clock.
+    /// Positions between two clock checks.
     pub const SPAN: u64 = 64;
 
-    /// A block that holds nothing.
+    /// Returns an empty block.
     #[cfg(not(loom))]
     pub const fn empty() -> Self {
         Self {
@@ -45,7 +47,7 @@ impl Block {
         Self { next: zero(), until: zero(), end: zero(), generation: zero(), node_bits: zero() }
     }
 
-    /// The next position; None when the block is used up, due for a look at the clock, or stale.
+    /// Takes the next position. None if the block is used up, due for a clock check, or stale.
     #[inline]
     pub fn pop(&self, generation: u64) -> Option<Position> {
         let next = self.next.load(Ordering::Relaxed);
@@ -57,8 +59,8 @@ impl Block {
         Some(Position(next))
     }
 
-    /// The next position that fits, the others before it being used up; None as for [`Block::pop`], which also means that
-    /// none fits up to where the clock is to be looked at.
+    /// Takes the next position that fits, and discards the positions before it. None as for [`Block::pop`], or if no
+    /// position fits before the next clock check.
     pub fn pop_fitting(&self, generation: u64, fits: impl Fn(Position) -> bool) -> Option<Position> {
         let (next, until) = (self.next.load(Ordering::Relaxed), self.until.load(Ordering::Relaxed));
         if next >= until || self.is_stale(generation) {
@@ -70,7 +72,7 @@ impl Block {
         fitting
     }
 
-    /// Up to `want` positions off the front; None as for [`Block::pop`].
+    /// Takes up to `want` positions. None as for [`Block::pop`].
     pub fn pop_many(&self, want: u64, generation: u64) -> Option<PositionRange> {
         let from = self.next.load(Ordering::Relaxed);
         let to = self.until.load(Ordering::Relaxed).min(from.saturating_add(want));
@@ -82,13 +84,13 @@ impl Block {
         Some(PositionRange { from: Position(from), to: Position(to) })
     }
 
-    /// The bits of the node that the block's positions belong to.
+    /// Returns the bits of the node that owns the block's positions.
     #[inline]
     pub fn node_bits(&self) -> NodeBits {
         NodeBits(self.node_bits.load(Ordering::Relaxed))
     }
 
-    /// Replaces what is left with what was taken after this era had begun.
+    /// Replaces the block's content with positions that were taken in this generation of the generator.
     #[inline]
     pub fn fill(&self, TakenPositions { positions, node_bits }: TakenPositions, generation: u64) {
         debug_assert!(positions.from <= positions.to, "{positions:?} goes backwards");
@@ -100,13 +102,13 @@ impl Block {
         self.generation.store(generation, Ordering::Relaxed);
     }
 
-    /// Gives up the positions that were not handed out: a gap.
+    /// Discards the positions that were not handed out, which leaves a gap.
     pub fn clear(&self) {
         self.end.store(0, Ordering::Relaxed);
         self.until.store(0, Ordering::Relaxed);
     }
 
-    /// Makes the next positions good if `allowed` says so of the last of them; whether there are any.
+    /// Allows the next positions to be handed out if `allowed` accepts the last of them. Returns true if it does.
     pub fn renew(&self, generation: u64, allowed: impl FnOnce(Position) -> bool) -> bool {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let until = end.min(next + Self::SPAN);
@@ -118,7 +120,7 @@ impl Block {
         renewed
     }
 
-    /// Returns whether all that may be handed out was taken, and no more than a span of it without a look at the clock.
+    /// Returns true if the block's limits are in order, and at most one span may be handed out without a clock check.
     fn is_within_end(&self) -> bool {
         let [next, until, end] =
             [&self.next, &self.until, &self.end].map(|place| place.load(Ordering::Relaxed));

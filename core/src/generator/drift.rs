@@ -1,4 +1,4 @@
-//! Ids that would run too far ahead of the wall clock, and every other reason why there are none.
+//! Errors of a generator: ids too far ahead of the wall clock, and all other reasons.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -9,28 +9,28 @@ use std::time::Duration;
 /// Reason why ids run ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The clock was stepped back and is not yet where it was.
+    /// The clock was stepped back and has not caught up yet.
     StepBack,
-    /// The time reserved before an unclean stop is not over yet: ids begin above it.
+    /// A term begins above the time that was reserved before a crash, and the clock has not reached it.
     Start,
-    /// Ids are taken faster than the ticks of the layout hold them.
+    /// Ids are taken faster than the layout's ticks provide them.
     Demand,
 }
 
-/// The next id would run too far ahead of the clock.
+/// The distance between the next id and the clock, which is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The reason why the generator is ahead.
     pub cause: Cause,
     /// The time by which the next id is ahead of the clock.
     pub ahead: Duration,
-    /// The largest drift, `snowflake_ids.max_drift`.
+    /// The largest allowed drift, `snowflake_ids.max_drift`.
     pub max_drift: Duration,
 }
 
 impl Drift {
-    /// Returns how long to sleep before the next try, given how much longer the call may wait; None to give up. Where
-    /// there was no step back, the clock only has to tick, and is waited for under either policy.
+    /// Returns the time to sleep before the next attempt; None to give up. `left` is the time that the call may still
+    /// wait. Without a step back, the clock only has to advance, so the call waits under either policy.
     pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;
@@ -40,7 +40,7 @@ impl Drift {
     }
 }
 
-/// Reason why a generator gave nothing.
+/// Reason why a generator returned no positions.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum GeneratorError {
@@ -68,7 +68,7 @@ pub enum GeneratorError {
         }
     })]
     Drift(Drift),
-    /// Nothing is reserved to issue from, or no longer: the high-water mark has to be raised first.
+    /// No positions are reserved, so the high-water mark must be raised first.
     #[error("no ids are reserved")]
     #[explain(NotReady, detail = "The high-water mark was raised again and again, and not far enough.")]
     #[explain(hint = "Look at snowflake_ids.status and at the server's log.")]

@@ -1,7 +1,7 @@
-//! Named generators: what the row of one says of its ids.
+//! Named generators: the properties in a generator's row.
 //!
-//! A name stands for a layout and for rules. What issues is the counter of the layout, which all named generators of that
-//! layout share. So a row may be changed, dropped and made again at any time: no id comes twice in a layout.
+//! A name stands for a layout and for rules. All named generators of one layout share one generator in memory. A row may
+//! therefore be changed, or dropped and created again, at any time: no id is issued twice in a layout.
 
 use crate::error::{EXCERPT_CHARS, Explain, excerpt};
 use crate::generator::rules::{Rules, SequenceStart};
@@ -11,23 +11,23 @@ use std::num::NonZeroU32;
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest name, in bytes of any encoding that Postgres knows.
+/// The longest name, in bytes of any server encoding.
 pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
 /// The most ids that a session may take at once.
 pub const MAX_CACHE: u32 = 1_000_000;
 
-/// A row, as it is stored.
+/// A generator's row, as stored in the table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GeneratorRow<'a> {
-    /// As text, or a preset's name.
+    /// The layout's text, or the name of a preset.
     pub layout: &'a str,
-    /// Into how many parts all ids are divided by their hash.
+    /// Number of shards over which all ids are divided by their hash.
     pub modulus: Option<i32>,
-    /// The part that the ids are of.
+    /// The number of the shard to which the generator's ids belong.
     pub remainder: Option<i32>,
-    /// The start of the sequence of a fresh tick; None: as the setting says.
+    /// The start of the sequence in a fresh tick; None for the session's setting.
     pub sequence_start: Option<&'a str>,
-    /// Number of ids a session takes at once; None: as the setting says.
+    /// Number of ids that a session takes at once; None for the session's setting.
     pub cache: Option<i32>,
 }
 
@@ -36,19 +36,19 @@ pub struct GeneratorRow<'a> {
 pub struct Named {
     /// The layout of the ids.
     pub layout: Layout,
-    /// The shard whose ids it gives; None: as the setting says.
+    /// The shard to which the ids belong; None for the session's setting.
     pub shard: Option<Shard>,
-    /// The start of the sequence of a fresh tick; None: as the setting says.
+    /// The start of the sequence in a fresh tick; None for the session's setting.
     pub sequence_start: Option<SequenceStart>,
-    /// Number of ids a session takes at once; None: as the setting says.
+    /// Number of ids that a session takes at once; None for the session's setting.
     pub cache: Option<NonZeroU32>,
 }
 
 impl Named {
-    /// Returns what a row says.
+    /// Returns the properties in a row.
     ///
     /// # Errors
-    /// [`NamedError`], which names the column at fault.
+    /// [`NamedError`], which names the invalid column.
     pub fn new(row: &GeneratorRow<'_>) -> Result<Self, NamedError> {
         let layout: Layout = row.layout.parse()?;
         let sequence_start = row.sequence_start.map(start_of).transpose()?;
@@ -56,7 +56,7 @@ impl Named {
         Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
-    /// Checks that the name is not another layout's.
+    /// Checks that the name is not the text or the preset of another layout.
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
         match name.parse::<Layout>() {
@@ -67,7 +67,7 @@ impl Named {
         }
     }
 
-    /// The rules of a session, with this generator's where it has some.
+    /// Returns the session's rules, with the generator's own sequence start if it has one.
     #[inline]
     #[must_use]
     pub fn rules(&self, of_session: Rules) -> Rules {
@@ -75,9 +75,9 @@ impl Named {
     }
 }
 
-/// Returns whether bytes of so many characters can be a name.
+/// Checks that the bytes can be a name of `chars` characters.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
-    // In each encoding that a database can have, such a byte is that character.
+    // A byte in this range is an ASCII character in every server encoding.
     if bytes.is_empty() {
         Err(NamedError::NoName)
     } else if bytes.len() > MAX_NAME_BYTES || chars > MAX_NAME_CHARS {
@@ -103,7 +103,7 @@ fn shard_of(layout: &Layout, row: &GeneratorRow<'_>) -> Result<Option<Shard>, Na
     shard.map(Some).map_err(|_| NamedError::Remainder { remainder, modulus })
 }
 
-/// The largest modulus of a layout: a tick has an id for each shard, on average.
+/// Returns the largest modulus of a layout: a tick has one id for each shard on average.
 fn room_of(layout: &Layout) -> u32 {
     (1_u32 << layout.sequence_bits()).min(MAX_MODULUS)
 }

@@ -1,4 +1,4 @@
-//! Limits of a generator that an operator sets.
+//! Limits of a generator that an administrator sets.
 
 use crate::clock::UnixMicros;
 use crate::ids::layout::Layout;
@@ -7,39 +7,39 @@ use crate::ids::position::Position;
 /// Limits of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The largest drift in microseconds: tolerated steps back and borrowed future alike.
+    /// The largest allowed drift in microseconds. It bounds tolerated steps back and borrowed ticks.
     pub max_drift: u64,
-    /// The start of the sequence of a fresh tick.
+    /// The start of the sequence in a fresh tick.
     pub start: SequenceStart,
 }
 
 impl Rules {
-    /// The position that an id issued at `at` must stay below, so as not to run too far ahead of the clock.
+    /// Returns the position that ids issued at `at` must stay below, so that they are not too far ahead of the clock.
     pub fn drift_end(&self, layout: &Layout, at: UnixMicros) -> Position {
         layout.position_after(at.plus_micros(self.max_drift))
     }
 }
 
-/// The reaction to a clock that stepped back by more than the largest drift.
+/// The reaction to a clock that stepped back by more than the largest allowed drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockRollback {
-    /// Fail at once.
+    /// The call fails at once.
     Error,
-    /// Wait for the clock, as long as a call may wait.
+    /// The call waits for the clock, within its timeout.
     Wait,
-    /// Issue as another node whose high-water mark the clock has passed; where there is none, wait.
+    /// The call issues as another node whose high-water mark the clock has passed, or waits if none exists.
     Switch,
 }
 
-/// The sequence that a fresh tick starts with.
+/// The sequence at which a fresh tick starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SequenceStart {
-    /// Zero: a tick holds as many ids as it can.
+    /// Zero: a tick holds as many ids as possible.
     #[default]
     Zero,
-    /// Anywhere in the lower half, scattered by the tick, so that ids made at low rates do not all end in the
-    /// same bits and `id % n` spreads them over shards.
+    /// A number in the lower half that depends on the tick. Without it, ids made at low rates would all end in the same
+    /// bits. They would not be spread over shards by `id % n`.
     Random,
-    /// One more than where the last tick stopped, within the lower half: even shards without chance.
+    /// The sequence after the last one of the previous tick, within the lower half. It spreads ids evenly over shards.
     Rotate,
 }

@@ -1,5 +1,5 @@
-//! A session's calls for snowflake ids. They come from the block that it holds, or from the generator. Where that gives
-//! nothing, the session has the mark raised, a worker id leased or another node issue, or waits for the clock.
+//! A session's calls for snowflake ids. An id comes from the session's block or from the generator. If neither has an id,
+//! the session raises the high-water mark, requests a worker id, switches to another node, or waits.
 
 mod buffered;
 mod error;

@@ -1,20 +1,20 @@
-//! The generator: a hybrid logical clock that hands out positions (tick and sequence), one atomic step a
-//! range, from one cache line that any number of processes share.
+//! The generator: a hybrid logical clock that hands out positions (tick and sequence). Each range takes one atomic step.
+//! Any number of processes share the generator, and write to one cache line of it.
 //!
-//! A position is `tick << sequence_bits | sequence`. The next one is the largest of the position after the
-//! last and the first of the present tick. So a repeated tick goes on with the sequence, a used-up sequence
-//! borrows the next tick, and a clock that steps back leaves the generator where it was. In all three cases
-//! ids stay unique and growing. Only their *drift* changes: how far they run ahead of the wall clock.
-//! [`Rules`] bound it. (Kulkarni et al., "Logical Physical Clocks", 2014, with a bounded logical part.)
+//! A position is `tick << sequence_bits | sequence`. The next position follows the last one, or is the first of the
+//! current tick if that is larger. A repeated tick thus continues the sequence, and a used-up sequence borrows the next
+//! tick. If the clock steps back, the generator stays at its position. In all three cases ids stay unique and growing.
+//! Only their *drift* changes: the distance by which ids are ahead of the wall clock. [`Rules`] bound the drift.
+//! (Kulkarni et al., "Logical Physical Clocks", 2014, with a bounded logical part.)
 //!
-//! The wall clock is read once a decision, after the last observed reading was loaded. Readings of a
-//! system-wide clock are then ordered, so an earlier reading than the observed one means that the clock was
-//! stepped back, and not that another process was faster.
+//! Each decision loads the last observed clock reading first, and then reads the wall clock once. Readings of a
+//! system-wide clock are then ordered. A reading below the observed one therefore means that the clock was stepped back,
+//! and not that another process was faster.
 //!
-//! Positions are handed out below the `limit` only: the high-water mark, which is durable before it is raised
-//! here. The node may change: a *term* is the time in which one issues. The node's bits are merged
-//! into an id after its position was taken. So a taker proves that both belong to one term: it reads the
-//! term's number before and after, and throws the position away if it has changed.
+//! Positions are handed out only below the `limit`, the high-water mark. The high-water mark is durable before it is
+//! raised in the generator. A *term* is the time in which one node issues. A taker merges the node's bits into an id
+//! after it has taken the position, and the node may change in between. The taker therefore reads the term's number
+//! before and after, and discards the position if the number has changed.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::generator::drift::{Cause, Drift, GeneratorError};
@@ -29,41 +29,40 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// In place of the next position while no session may take one.
+/// The value of `next` while no session may take a position.
 const CLOSED: u64 = u64::MAX;
 
-/// The state of one generator, shared by all that use it. Calls write to one cache line. The other they only read: it
-/// changes when the clock is stepped back or the node changes.
+/// The state of one generator, shared by all its callers. Calls write to the first cache line, and only read the second.
+/// The second changes when the clock is stepped back or the node changes.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {
-    /// The position after the last one issued; `first` before there is one; or [`CLOSED`].
+    /// The position after the last one issued; `first` before any was issued; or [`CLOSED`].
     next: AtomicU64,
-    /// Positions at and above this one may not be issued: the high-water mark.
+    /// The high-water mark: positions at and above it may not be issued.
     limit: AtomicU64,
-    /// The tick of the wall clock as last observed; lower than before only after a step back.
+    /// The last observed tick of the wall clock. It falls only after a step back.
     observed: AtomicU64,
-    /// The number of the term; odd while it changes or no node issues.
+    /// The number of the term; odd while the term changes or no node issues.
     term: AtomicU64,
-    /// The bits of the node that issues, in place.
+    /// The bits of the node that issues, shifted into their place.
     node_bits: AtomicU64,
-    /// Ticks whose sequence was used up, so that the next one followed at once.
+    /// Number of ticks whose sequence was used up, so that the next tick was borrowed.
     full_ticks: AtomicU64,
-    /// The highest position after the last one that a term ended with.
+    /// The highest value of `next` at the end of any term.
     furthest: AtomicU64,
-    /// Keeps what is only read out of the line that is written.
+    /// Padding. The fields below are mostly read, and must not share a cache line with the fields above.
     rest_of_line: AtomicU64,
     /// Grows with each step back and each change of the term.
     generation: AtomicU64,
-    /// The position that the term began with: nothing was issued while `next` is still here.
+    /// The position at which the term began. The term has issued nothing while `next` is equal.
     first: AtomicU64,
     /// The value of `next` when the generator was closed.
     closed_at: AtomicU64,
-    /// Steps back of the wall clock, counted once each.
+    /// Number of steps back of the wall clock. Each step is counted once.
     steps_back: AtomicU64,
-    /// The highest tick that the wall clock showed before a step back; 0 without one.
+    /// The highest tick that the wall clock showed before a step back; 0 without a step back.
     highest: AtomicU64,
-    /// The largest step back, in ticks.
     largest_step_back: AtomicU64,
     /// The ticks before and after the last step back.
     last_step_back: [AtomicU64; 2],
@@ -72,10 +71,10 @@ pub struct Generator {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Generator, generation) == 64);
 
-/// Positions, and the bits of the node that they belong to.
+/// Positions, and the bits of the node that issues them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenPositions {
-    /// Positions that no other call gets, in ascending order.
+    /// The positions, ascending. No other call gets them.
     pub positions: PositionRange,
     /// The node's bits.
     pub node_bits: NodeBits,
@@ -84,28 +83,28 @@ pub struct TakenPositions {
 /// A step of the wall clock backwards, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBack {
-    /// The tick that the clock had shown before.
+    /// The tick that the clock showed before the step.
     pub from: Tick,
-    /// The tick that it showed next; below `from`.
+    /// The tick that the clock showed after the step.
     pub to: Tick,
 }
 
-/// A generator's counters at one moment.
+/// A copy of a generator's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last position issued in this term, None before the first.
+    /// The last position issued in this term; None before the first one.
     pub last: Option<Position>,
     /// The bits of the node that issues.
     pub node_bits: NodeBits,
     /// The high-water mark; 0 while closed.
     pub limit: Position,
-    /// Ticks whose sequence was used up.
+    /// Number of ticks whose sequence was used up.
     pub full_ticks: u64,
-    /// Steps back of the wall clock.
+    /// Number of steps back of the wall clock.
     pub steps_back: u64,
     /// The largest step back, in ticks.
     pub largest_step_back: u64,
-    /// The latest step back; None where there was none since the start.
+    /// The last step back; None if none was observed since the start.
     pub last_step_back: Option<StepBack>,
 }
 
@@ -116,7 +115,7 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// A generator that no session may take from before the first [`Generator::begin`].
+    /// Returns a closed generator, which opens with [`Generator::begin`].
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -138,11 +137,11 @@ impl Generator {
         }
     }
 
-    /// Begins a term: the node of these bits issues from `first` on, below `limit`, which is durable. One
-    /// caller at a time.
+    /// Begins a term: the node with these bits issues from `first` on, below `limit`. The limit must be durable. Only one
+    /// process may call this at a time.
     pub fn begin(&self, node_bits: NodeBits, first: Position, limit: Position) {
         self.close();
-        // Release, all of them: a taker that sees one of these also sees that the term has changed.
+        // All stores are Release stores: a taker that sees one of these values also sees that the term has changed.
         self.node_bits.store(node_bits.0, Ordering::Release);
         self.first.store(first.0, Ordering::Release);
         self.limit.store(limit.0, Ordering::Release);
@@ -152,23 +151,24 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns whether all that was issued lies below the high-water mark. For the one caller that changes the mark.
+    /// Returns true if all issued positions are below the high-water mark. Called only by the process that changes the
+    /// mark.
     fn keeps_below_limit(&self) -> bool {
         let next = self.next.load(Ordering::Acquire);
         next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
-    /// Ends the term: from now on no session takes anything, and what sessions hold is stale. Gives the position after the last one issued, exactly.
-    /// One caller at a time.
+    /// Ends the term. No session takes positions from now on, and the positions that sessions hold become stale. Returns
+    /// the exact position after the last one issued. Only one process may call this at a time.
     pub fn close(&self) -> Position {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
-        // Odd: before anything else changes.
+        // The term becomes odd before anything else changes.
         self.term.fetch_or(1, Ordering::AcqRel);
         if holds(Guard::HeldStale) {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         self.limit.store(0, Ordering::Release);
-        // A session that is about to take finds another position than it saw, and none to go on with.
+        // A session that is about to take a position then finds another `next` than it saw, and finds the limit at 0.
         match self.next.swap(CLOSED, Ordering::AcqRel) {
             CLOSED => {}
             next => {
@@ -179,7 +179,8 @@ impl Generator {
         Position(self.closed_at.load(Ordering::Acquire))
     }
 
-    /// Raises the high-water mark, which is durable. One caller at a time, with a term begun.
+    /// Raises the high-water mark. The new mark must be durable, and a term must be open. Only one process may call this
+    /// at a time.
     pub fn raise(&self, limit: Position) {
         let before = self.limit.fetch_max(limit.0, Ordering::Release);
         debug_assert!(
@@ -189,13 +190,13 @@ impl Generator {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
     }
 
-    /// Returns whether a term has begun and not ended.
+    /// Returns true if a term is open.
     pub fn is_open(&self) -> bool {
         self.term.load(Ordering::Acquire) & 1 == 0
     }
 
-    /// Takes at least one and at most `want` positions in one atomic step. Fewer come where more would run
-    /// further ahead of the clock than the rules allow, or past the high-water mark.
+    /// Takes 1 to `want` positions in one atomic step. Fewer are taken if more would exceed the allowed drift or the
+    /// high-water mark.
     #[inline]
     pub fn take(
         &self,
@@ -207,8 +208,9 @@ impl Generator {
         self.take_chosen(layout, rules, clock, |_, from| (from, from.saturating_add(want.get().into())))
     }
 
-    /// Takes positions of which the first has an id that is the shard's, in one atomic step: as many as hold `want` ids of
-    /// the shard on average. Fewer come as in [`Generator::take`]. The positions before the first are used up.
+    /// Takes positions in one atomic step. The first position's id belongs to the shard. The range is long enough for
+    /// `want` ids of the shard on average. Fewer are taken as in [`Generator::take`]. Positions before the first are used
+    /// up.
     pub fn take_fitting(
         &self,
         layout: &Layout,
@@ -218,8 +220,8 @@ impl Generator {
         shard: &Shard,
     ) -> Result<TakenPositions, GeneratorError> {
         let span = shard.span(want.get());
-        // The last scan: of which node's ids, from where, and what it found. What another session takes meanwhile ends below
-        // that most of the time, and then nothing is scanned again.
+        // The last scan: the node's bits, the start, and the position found. Other sessions usually take positions below
+        // the one found, so the scan need not be repeated.
         let mut seen: Option<(NodeBits, RangeInclusive<u64>)> = None;
         loop {
             let choose = |node_bits, from: u64| {
@@ -233,7 +235,8 @@ impl Generator {
                     },
                 };
                 seen = Some((node_bits, from..=first));
-                // Up to the mark none fits: used up, so that the mark is raised from there, however far the first is.
+                // If no position below the limit fits, all are used up. The limit is then raised from there, even if the
+                // first fitting position is far ahead.
                 let limit = self.limit.load(Ordering::Relaxed);
                 if from < limit && limit <= first {
                     return (limit, limit);
@@ -241,15 +244,16 @@ impl Generator {
                 (first, first.saturating_add(span))
             };
             let taken = self.take_chosen(layout, rules, clock, choose)?;
-            // None: all that one step looks at are unfit. They are used up, and the next ones looked at, up to the drift.
+            // An empty range means that all scanned positions are unfit and used up. The scan goes on, up to the allowed
+            // drift.
             if taken.positions.count() > 0 {
                 return Ok(taken);
             }
         }
     }
 
-    /// Takes the positions that `choose` chooses, of those from the next one on, in the term of a node: from which one, and up
-    /// to which; fewer as in [`Generator::take`].
+    /// Takes positions in one term. `choose` gets the node's bits and the next position, and returns the range to take.
+    /// Fewer are taken as in [`Generator::take`].
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the body of two functions")]
     fn take_chosen(
@@ -263,14 +267,15 @@ impl Generator {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
             let positions = self.take_positions(layout, rules, clock, |from| choose(node_bits, from))?;
-            // Before the term is looked at again: a process that closes the generator takes the mark away.
+            // The limit is read before the term, because a process that closes the generator lowers the limit.
             let below_limit = !cfg!(debug_assertions) || positions.to <= self.limit();
             let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
             if same || !holds(Guard::TermRead) {
                 debug_assert!(below_limit || !same, "{positions:?} is taken above the mark");
                 return Ok(TakenPositions { positions, node_bits });
             }
-            // Another node issues by now: these positions may be no node's. A gap, and once more.
+            // The node has changed, so these positions may belong to neither node. They are discarded, and the loop takes
+            // other positions.
         }
     }
 
@@ -283,13 +288,13 @@ impl Generator {
         clock: &impl Clock,
         mut choose: impl FnMut(u64) -> (u64, u64),
     ) -> Result<PositionRange, GeneratorError> {
-        // Observe first, read the clock second: see the head of this module.
+        // The observed tick is loaded before the clock is read; see the head of this module.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
         let Tick(now) = layout.tick(at).map_err(|error| self.no_tick(observed, error))?;
         let bits = layout.sequence_bits();
         if now != observed {
-            // A clock that is beyond what is reserved may have jumped there: nothing is noted of it here.
+            // A clock beyond the limit may have jumped, so its reading is not recorded.
             if now << bits >= self.limit.load(Ordering::Relaxed) {
                 return Err(self.refuse(layout, rules, at, Position(now << bits)));
             }
@@ -299,8 +304,8 @@ impl Generator {
         loop {
             let (from, fresh) = Self::first_at(layout, rules.start, now, next);
             let (first, mut to) = choose(from);
-            // Counted from the beginning of the present tick, so as not to divide; what that finds too far
-            // ahead is looked at again from where in the tick we are.
+            // The distance is counted from the beginning of the current tick, which needs no division. If the result is
+            // too far ahead, `ceiling` checks again at the exact time.
             let ahead = ((to - 1) >> bits).saturating_sub(now).saturating_mul(layout.unit());
             if ahead > rules.max_drift || to > self.limit.load(Ordering::Relaxed) {
                 to = to.min(self.ceiling(layout, rules, at).0);
@@ -325,20 +330,20 @@ impl Generator {
         }
     }
 
-    /// The first position to take at tick `now`, and whether it opens that tick.
+    /// Returns the first position to take at tick `now`, and true if this position opens the tick.
     #[inline]
     fn first_at(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> (u64, bool) {
         let base = now << layout.sequence_bits();
-        // `next` on the boundary itself: the tick before is full, this one is still fresh. A start may only
-        // be chosen there; in a tick that has begun it would leave holes or, worse, look like one.
+        // If `next` is the first position of tick `now`, the previous tick is full and this tick is still fresh. A start
+        // may be chosen only in a fresh tick. In a tick that has begun, a start would leave holes or repeat positions.
         if next > base {
             return (next, false);
         }
         (base | Self::start_of(layout, start, now, next), true)
     }
 
-    /// The first sequence of a fresh tick. Out of line: a tick is fresh once, and the optimiser would scatter
-    /// its number for every id of it.
+    /// Returns the first sequence of a fresh tick. The function is not inlined, because the optimiser would otherwise
+    /// compute the scattered start for every id.
     #[inline(never)]
     fn start_of(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> u64 {
         let lower_half = layout.max(Field::Sequence) >> 1;
@@ -354,7 +359,6 @@ impl Generator {
         rules.drift_end(layout, at).min(Position(self.limit.load(Ordering::Relaxed)))
     }
 
-    /// Returns the reason why position `from` may not be issued at `at`.
     #[cold]
     fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: Position) -> GeneratorError {
         if from.0 != CLOSED && from >= layout.end_position() {
@@ -376,14 +380,15 @@ impl Generator {
         GeneratorError::Drift(Drift { cause, ahead, max_drift })
     }
 
-    /// Returns whether a position taken earlier may be handed out now: whether it is still within the drift, and the
-    /// clock within the layout.
+    /// Returns true if a position that was taken earlier may be handed out now. The position must be within the allowed
+    /// drift, and the clock within the layout.
     pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: Position) -> bool {
         let at = clock.now();
         layout.tick(at).is_ok() && position < rules.drift_end(layout, at)
     }
 
-    /// A clock before the epoch was stepped back, if it was within the layout before.
+    /// Returns the error for a clock outside the layout. A clock before the epoch was stepped back, if it was inside
+    /// before.
     #[cold]
     fn no_tick(&self, observed: u64, error: TickError) -> GeneratorError {
         if matches!(error, TickError::BeforeEpoch { .. }) && observed > 0 {
@@ -392,7 +397,7 @@ impl Generator {
         error.into()
     }
 
-    /// Notes the tick that the wall clock shows. Of the sessions that see one step back, one counts it.
+    /// Records the wall clock's tick. If several sessions see one step back, only one counts it.
     #[inline]
     fn observe(&self, observed: u64, now: u64) {
         if now < observed {
@@ -401,14 +406,16 @@ impl Generator {
             self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed)
             && found < now
         {
-            // The other's reading is a little older, or from after a step back. Then this was the high point.
+            // Another session recorded a slightly older reading, or one after a step back. In the second case `now` was
+            // the highest tick.
             self.highest.fetch_max(now, Ordering::AcqRel);
         }
     }
 
     #[cold]
     fn step_back(&self, observed: u64, now: u64) {
-        // Before the step becomes visible: a session that sees the lower reading must find why.
+        // `highest` is stored before the step becomes visible, because a session that sees the step looks up the cause
+        // there.
         self.highest.fetch_max(observed, Ordering::AcqRel);
         if self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.count_step_back(observed, now);
@@ -419,13 +426,13 @@ impl Generator {
         self.largest_step_back.fetch_max(from - to, Ordering::Relaxed);
         self.last_step_back[0].store(from, Ordering::Relaxed);
         self.last_step_back[1].store(to, Ordering::Relaxed);
-        // Last: a session that sees the count finds the figures.
+        // The count is stored last: a session that sees the new count also sees the new figures.
         self.steps_back.fetch_add(1, Ordering::Release);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Notes what the wall clock showed when a process last looked, before this generator was there: if it shows
-    /// less now, it was stepped back meanwhile.
+    /// Takes the last tick that a process observed before this generator existed, and the current tick. If the current
+    /// tick is lower, the clock was stepped back meanwhile.
     pub fn resume(&self, Tick(before): Tick, Tick(now): Tick) {
         self.observed.store(now, Ordering::Release);
         if now < before {
@@ -434,7 +441,8 @@ impl Generator {
         }
     }
 
-    /// Forgets all that it knows, which is in the ticks of one layout, so that it can issue in another. While it is closed.
+    /// Clears all figures, which are in ticks of one layout, so that the generator can issue in another layout. The
+    /// generator must be closed.
     pub fn forget(&self) {
         debug_assert!(!self.is_open(), "a term has begun");
         for of_layout in [
@@ -451,18 +459,18 @@ impl Generator {
         ] {
             of_layout.store(0, Ordering::Release);
         }
-        // Sessions may still hold positions of another layout.
+        // Sessions may still hold positions of the other layout.
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes it for a step back of the clock that it is behind this position, as it must have shown more before this
-    /// generator was there.
+    /// Records a step back, because the clock is behind this position. The clock must have shown a later time before this
+    /// generator existed.
     pub fn blame_clock(&self, position: Position, layout: &Layout) {
         self.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
     }
 
-    /// A number that grows with each step back of the wall clock and each change of the term: what was taken
-    /// before is not to be handed out without a look at the clock.
+    /// Returns a number that grows with each step back of the wall clock and each change of the term. Positions that were
+    /// taken under another number need a clock check before they are handed out.
     #[inline]
     pub fn generation(&self) -> u64 {
         // Acquire: what is taken after this is at or above the frontier that the generation was changed for.
@@ -474,7 +482,7 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The position after the last one issued in this term, whether it is over or not.
+    /// Returns the position after the last one issued in this term. After the term has ended, returns its last value.
     pub fn next(&self) -> Position {
         Position(match self.next.load(Ordering::Acquire) {
             CLOSED => self.closed_at.load(Ordering::Acquire),
@@ -491,24 +499,24 @@ impl Generator {
         NextPosition { position, node_bits: same.then_some(node_bits) }
     }
 
-    /// The position above all that was issued, in whatever term. Not while one begins or ends.
+    /// Returns the position above all positions issued in any term. Must not be called while a term begins or ends.
     pub fn furthest(&self) -> Position {
         let next = self.next.load(Ordering::Acquire);
         let issued = if next == CLOSED { 0 } else { self.issued(next) };
         Position(self.furthest.load(Ordering::Acquire).max(issued))
     }
 
-    /// The position after the last one issued in this term, given the next one; 0 where nothing was issued.
+    /// Returns `next` if this term has issued a position; else 0.
     fn issued(&self, next: u64) -> u64 {
         if next > self.first.load(Ordering::Acquire) { next } else { 0 }
     }
 
-    /// The high-water mark; 0 while closed.
+    /// Returns the high-water mark; 0 while closed.
     pub fn limit(&self) -> Position {
         Position(self.limit.load(Ordering::Acquire))
     }
 
-    /// The counters now. Read one after the other: they may belong to neighbouring moments.
+    /// Returns a copy of the counters. They are read one after the other, so they may differ by a moment.
     pub fn snapshot(&self) -> Snapshot {
         let steps_back = self.steps_back.load(Ordering::Acquire);
         let [from, to] = self.last_step_back.each_ref().map(|tick| Tick(tick.load(Ordering::Relaxed)));
@@ -525,7 +533,7 @@ impl Generator {
     }
 }
 
-/// Mixes a number into one that looks random: the finaliser of `SplitMix64` (Steele, Lea, Flood 2014).
+/// Mixes the bits of a number: the finaliser of `SplitMix64` (Steele, Lea, Flood 2014).
 pub(crate) const fn scatter(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -8,7 +8,7 @@ mod renewal;
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
 use crate::registry::lease_worker::LeaseRequests;
-use crate::server::issuer::IssuerCounts;
+use crate::server::issuer::IssuerStatus;
 use crate::server::state::{Here, State};
 use crate::worker::backoff::Backoff;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -48,10 +48,10 @@ pub enum KnownRegistry {
 
 impl KnownRegistry {
     /// As it was published last.
-    pub fn of(counts: &IssuerCounts) -> Self {
-        match counts.registry() {
+    pub fn of(status: &IssuerStatus) -> Self {
+        match status.registry() {
             Some(database) => Self::By(database),
-            None if counts.alone.load(Relaxed) => Self::Alone,
+            None if status.alone.load(Relaxed) => Self::Alone,
             None => Self::Nothing,
         }
     }
@@ -78,10 +78,10 @@ pub struct RegistryChanges {
 
 impl RegistryChanges {
     /// Takes the changes that were noted since the last call.
-    pub fn take(requests: &LeaseRequests, counts: &IssuerCounts) -> Self {
+    pub fn take(requests: &LeaseRequests, status: &IssuerStatus) -> Self {
         let ended = Some(requests.changed.swap(0, AcqRel)).filter(|database| *database != 0);
         let under_way = requests.changing.load(Acquire) > 0;
-        Self { ended, under_way, unsettled: counts.moving_to().is_some() && !under_way }
+        Self { ended, under_way, unsettled: status.moving_to().is_some() && !under_way }
     }
 }
 

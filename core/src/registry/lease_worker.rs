@@ -71,7 +71,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Does what is to be done about the lease, all of it. Err: not here.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
         for attempt in 1..=ATTEMPTS {
-            if self.state.shared.counts.registry() != Some(self.host.database()) {
+            if self.state.shared.status.registry() != Some(self.host.database()) {
                 return Err(Round::Elsewhere);
             }
             self.endpoint = None;

@@ -1,8 +1,10 @@
-//! Sequences whose numbers are ids of ours: which numbers a call gives, and what the application may make of one.
+//! Bound sequences: SQL sequences that return ids of a tag or generator. This module chooses the number that a call
+//! returns.
 //!
-//! A sequence that counts in ones gives single ids. One with `INCREMENT BY n` is an application's block allocator, of which
-//! there are two kinds: from a number v, one uses v - n + 1 to v or v - n to v - 1 ("pooled"), the other v to v + n - 1
-//! ("pooled-lo"). A call takes 2 n ids in a row, v in their middle, so that both are free of all others' ids.
+//! A sequence that counts by 1 returns single ids. An application with a block allocator uses a sequence with
+//! `INCREMENT BY n`. There are two kinds of block allocators. For a number v, a "pooled" allocator uses v - n + 1 to v,
+//! or v - n to v - 1. A "pooled-lo" allocator uses v to v + n - 1. A call takes 2 n consecutive ids with v in the middle,
+//! so that both kinds only use ids of this call.
 
 use crate::error::Explain;
 use crate::generator::snowflake::TakenPositions;
@@ -11,10 +13,10 @@ use crate::ids::position::NodeBits;
 use crate::sequence::definition::Range;
 use std::num::NonZeroU32;
 
-/// The largest increment of a bound sequence: a call takes twice as many ids.
+/// The largest increment of a bound sequence. A call takes twice as many ids.
 pub const MAX_INCREMENT: u32 = 10_000;
 
-/// Reason why a sequence gives no number.
+/// Reason why a bound sequence returns no number.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum BoundSequenceError {
@@ -22,7 +24,7 @@ pub enum BoundSequenceError {
     #[explain(BadArgument, detail = "Increments from 1 to {MAX_INCREMENT} are supported.")]
     #[explain(hint = "Unbind the sequence, or alter its increment.")]
     Increment(i64),
-    /// The increments of the sequence and of the tag.
+    /// The tag's ids have gaps. The values are the increments of the sequence and of the tag.
     #[error("ids of the segment tag are not consecutive")]
     #[explain(
         NotReady,
@@ -38,7 +40,7 @@ pub enum BoundSequenceError {
         hint = "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag."
     )]
     Layout(u32),
-    /// Others were faster, again and again.
+    /// Other sessions took ids in between, in all attempts.
     #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
     #[explain(detail = "The sequence has increment {}, so that a number stands for the ids around it.", .0.0)]
@@ -49,53 +51,55 @@ const fn ids_of(increment: u32) -> u32 {
     if increment == 1 { 1 } else { 2 * increment }
 }
 
-/// Returns whether setval puts a bound sequence itself at its end, where it stands while it is bound: as `pg_dump`
-/// writes it down. The tag or generator is not meant.
+/// Returns true if a `setval` moves a bound sequence to its end. A bound sequence always stands there, and `pg_dump`
+/// writes such a `setval`. Such a call must not move the tag or generator.
 pub const fn is_sentinel(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max
 }
 
-/// INCREMENT BY of a bound sequence.
+/// The increment of a bound sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Increment(u32);
 
 impl Increment {
+    /// Returns an increment.
+    ///
     /// # Errors
-    /// [`BoundSequenceError::Increment`] where it is not from 1 to [`MAX_INCREMENT`].
+    /// [`BoundSequenceError::Increment`] if the number is not 1 to [`MAX_INCREMENT`].
     pub fn new(increment: i64) -> Result<Self, BoundSequenceError> {
         let fits = u32::try_from(increment).ok().filter(|n| (1..=MAX_INCREMENT).contains(n));
         fits.map(Self).ok_or(BoundSequenceError::Increment(increment))
     }
 
-    /// Returns whether a number is one id, and not a block of them.
+    /// Returns true if a number stands for one id, and not for a block.
     #[inline]
     pub const fn is_one(self) -> bool {
         self.0 == 1
     }
 
-    /// Returns the number of ids in a row a call takes.
+    /// Returns the number of consecutive ids that a call takes.
     pub fn ids(self) -> NonZeroU32 {
         NonZeroU32::MIN.saturating_add(ids_of(self.0) - 1)
     }
 
-    /// The number that is given for ids in a row that begin with this one.
+    /// Returns the number to return for consecutive ids that begin with `first`.
     pub const fn number(self, first: i64) -> i64 {
         if self.0 == 1 { first } else { first.wrapping_add(self.0 as i64) }
     }
 
-    /// The highest id that an application may use that got this number of the sequence itself.
+    /// Returns the highest id that an application may use after it got this number from the unbound sequence.
     pub const fn reach(self, number: i64) -> i64 {
         number.saturating_add(self.0 as i64 - 1)
     }
 
-    /// Above which number a sequence has to go on whose application may use none of the ids up to `highest`: a block may
-    /// begin before its number.
+    /// Returns the number above which an unbound sequence must continue, so that the application uses no id up to
+    /// `highest`. A block may begin below its number.
     pub const fn resume_above(self, highest: i64) -> i64 {
         if self.0 == 1 { highest } else { highest.saturating_add(self.0 as i64) }
     }
 
-    /// Fails where a layout never has so many ids in a row. At most half of a tick's ids are allowed: then a call that comes within
-    /// a tick finds room in it or in the next.
+    /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids. Even a call in the
+    /// middle of a tick then finds room in that tick or the next.
     ///
     /// # Errors
     /// [`BoundSequenceError::Layout`].
@@ -105,7 +109,7 @@ impl Increment {
         if self.is_one() || in_a_row { Ok(()) } else { Err(BoundSequenceError::Layout(self.0)) }
     }
 
-    /// The number for what was taken from the generator; None where the ids are not all there, and in a row.
+    /// Returns the number for positions from the generator; None if they are too few or not consecutive.
     pub fn number_of(self, layout: &Layout, taken: &TakenPositions) -> Option<i64> {
         let count = taken.positions.count();
         if count != u64::from(self.ids().get()) {
@@ -119,36 +123,35 @@ impl Increment {
     }
 }
 
-/// Ids of a tag in a row, as they come out of its buffers.
+/// Consecutive ids of a tag, collected from its buffers.
 #[derive(Debug)]
 pub struct BoundRun {
     increment: Increment,
-    /// The ids in a row so far, fewer than are wanted.
+    /// The consecutive ids so far, fewer than needed.
     ids: Option<Range>,
-    /// Number of times that ids were thrown away that were not in a row.
     broken: u32,
 }
 
-/// Number of times that a call throws ids away that were not in a row.
+/// The most times that a call discards ids that are not consecutive.
 const MAX_BROKEN: u32 = 1_000;
 
 impl BoundRun {
-    /// None yet.
+    /// Returns an empty run.
     pub const fn new(increment: Increment) -> Self {
         Self { increment, ids: None, broken: 0 }
     }
 
-    /// Returns the number of those that are missing.
+    /// Returns the number of missing ids.
     pub fn missing(&self) -> NonZeroU32 {
         let there = self.ids.map_or(0, |ids| ids.count);
         NonZeroU32::new(self.increment.ids().get() - there).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Adds what was taken, at most as many as were missing; gives the number when none is missing any more. Where others
-    /// were in between, all of it is thrown away: what comes next is then taken at once.
+    /// Adds ids, at most as many as are missing. Returns the number once no id is missing. If other sessions took ids in
+    /// between, discards all ids, and the next call takes all of them at once.
     ///
     /// # Errors
-    /// [`BoundSequenceError`] where there will never be so many in a row, or again and again were not.
+    /// [`BoundSequenceError`] if the tag's ids are never consecutive, or were not in too many attempts.
     pub fn add(&mut self, taken: Range) -> Result<Option<i64>, BoundSequenceError> {
         if self.increment.is_one() {
             return Ok(Some(taken.first));

@@ -1,32 +1,34 @@
-//! Slots are a cache: which tag gives its slot up.
+//! The choice of a tag that gives up its slot. Slots are a cache.
 //!
-//! The hand of a clock goes over the slots, as in the buffer manager of Postgres. A slot whose cursor has not moved since the
-//! hand's last visit may go, so that takers write nothing for it. Of those that may, one of the database that has most goes
-//! first: all databases have the same share. A place where calls wait for ids never goes.
+//! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor has
+//! not moved since the last visit, so takers write nothing for the sweep. Slots of the database with the most slots go
+//! first, because all databases have the same share. A slot for which calls wait is never reused.
 
 use crate::sequence::reservation::HighWaterMark;
 use crate::sequence::segment::{BufferStates, Period};
 
-/// Number of further slots that the hand looks at, for one of a database with more of them.
+/// Number of further visits in search of a slot of a database that has more slots.
 const LOOK_ON: usize = 1_024;
 
-/// The hand holds others up: after so many slots, one that was used will do.
+/// Number of visits after which a recently used slot is taken, because other processes wait for the sweep.
 const FAR: usize = 4_096;
 
-/// One slot, as the hand finds it.
+/// One slot, as the sweep finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweptSlot {
-    /// True if calls wait there for ids.
+    /// True if calls wait for ids of the slot.
     pub awaited: bool,
-    /// True if ids were taken since the hand's last visit.
+    /// True if ids were taken since the last visit.
     pub moved: bool,
-    /// Number of slots the tags of its database have.
+    /// Number of slots that the tags of the slot's database have.
     pub slots: u32,
 }
 
-/// Moves the hand on until a slot is found that may go: two turns at most, and not much further than `FAR`, so in the end one
-/// from which ids were taken just now. None: calls wait at all of them. `most` is what the database with most slots has; `look`
-/// notes the visit, and gives None for a slot that is free.
+/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. If all slots are
+/// in use, it returns one from which ids were taken recently. None if calls wait for all of them.
+///
+/// `most`: the number of slots of the database with the most slots. `look` records the visit, and returns None for a free
+/// slot.
 pub fn sweep(
     hand: &mut usize,
     slots: usize,
@@ -56,9 +58,9 @@ pub fn sweep(
     found.map(|(_, slot_index)| slot_index).or(moved)
 }
 
-/// The highest id of a tag that was handed out. It takes the tag's buffers, how far transactions came that were rolled back,
-/// and what its row says, which is in this generation. The buffers can tell only if they end where the row does: a transaction
-/// handed out by itself what is beyond them.
+/// Returns the highest id of a tag that was handed out. `reserved` is the highest id in the tag's row, and
+/// `tag_generation` the row's generation. The buffers are only meaningful if they end at the row's highest id: otherwise
+/// a transaction has handed out higher ids itself.
 pub fn highest(
     buffer_states: &BufferStates,
     high_water_mark: Option<HighWaterMark>,
@@ -72,8 +74,8 @@ pub fn highest(
     high_water_mark.map_or(issued, |high_water_mark| issued.max(high_water_mark.id))
 }
 
-/// The highest id handed out of the buffers; of a tag that counts anew they don't tell. What lies before a range, or
-/// between the two, was not theirs to give, and may be in use.
+/// Returns the highest id handed out of the buffers; None for a tag with periods. Ids below a range, or between the two
+/// ranges, may be in use elsewhere.
 fn last_issued(buffer_states: &BufferStates) -> Option<i64> {
     let buffer = match (buffer_states.current, buffer_states.next) {
         (Some(current), Some(next)) if current.range.is_followed_by(&next.range) => current,

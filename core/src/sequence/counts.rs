@@ -1,24 +1,24 @@
 //! Counters of tags.
 //!
-//! Counts only grow, whoever adds to them. To set them back is to note how far they came: nothing that is added meanwhile gets lost, and
-//! no count is ever negative.
+//! Counts only grow. A reset records the counts at that time, and later reads subtract them. No concurrent count is lost,
+//! and no count becomes negative.
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use std::iter::Sum;
 use std::ops::Sub;
 
-/// The counts of a tag, or of several.
+/// The counts of one tag, or the sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagCounts {
-    /// Ids that were handed out.
+    /// Number of ids handed out.
     pub issued: u64,
-    /// Refills, and how long they took in all, in microseconds.
+    /// Number of refills.
     pub refills: u64,
-    /// See above.
+    /// Total duration of the refills, in microseconds.
     pub refill_time: u64,
-    /// Waits of calls, and how long they took in all, in microseconds.
+    /// Number of waits of calls.
     pub waits: u64,
-    /// See above.
+    /// Total duration of the waits, in microseconds.
     pub wait_time: u64,
 }
 
@@ -32,7 +32,7 @@ impl TagCounts {
     }
 }
 
-/// The counts beyond a part. Counts are read one after the other, while others change them: one that is less than its part is 0.
+/// The difference of counts. Counts are read one after the other while they change, so a negative difference becomes 0.
 impl Sub for TagCounts {
     type Output = Self;
 
@@ -53,22 +53,22 @@ impl Sum for TagCounts {
     }
 }
 
-/// Counts that processes share: how far others had come at some moment.
+/// Counts in shared memory, as they were at some moment.
 #[derive(Debug, Default)]
 pub struct CountsCell([AtomicU64; 5]);
 
 impl CountsCell {
-    /// Returns what is there.
+    /// Returns the counts.
     pub fn get(&self) -> TagCounts {
         TagCounts::of_array(self.0.each_ref().map(|count| count.load(Relaxed)))
     }
 
-    /// Puts others in their place.
+    /// Replaces the counts.
     pub fn set(&self, counts: TagCounts) {
         self.0.iter().zip(counts.to_array()).for_each(|(cell, count)| cell.store(count, Relaxed));
     }
 
-    /// Adds others to them. One process at a time, which the caller sees to.
+    /// Adds to the counts. Only one process may call this at a time.
     pub fn add(&self, counts: TagCounts) {
         self.set([self.get(), counts].into_iter().sum());
     }

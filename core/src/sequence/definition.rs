@@ -1,9 +1,8 @@
-//! The terms on which a tag gives out ids: which numbers are ids, which of them are still to be had, and
-//! how long those will last.
+//! The properties of a tag's ids: the numbers that are ids, the ids that are left, and a forecast of their use.
 //!
-//! The ids of a tag are the numbers from `start` to `max_value` that leave `remainder` when divided by
-//! `increment`, so that registries which know nothing of each other can serve one tag. All that is durable
-//! about them is `max_id`: everything up to it counts as issued.
+//! The ids of a tag are the numbers from `start` to `max_value` that leave `remainder` when divided by `increment`.
+//! Registries with different remainders can thus serve one tag without any communication. Only `max_id` changes as ids
+//! are reserved: all ids up to it count as issued.
 
 mod error;
 pub mod limits;
@@ -16,22 +15,21 @@ use crate::sequence::step::Bounds;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A forecast reaches no further, in microseconds: 10,000 years.
+/// The longest forecast, in microseconds: 10,000 years.
 const MAX_FORECAST: u128 = 10_000 * YEAR_MICROS.unsigned_abs() as u128;
 
-/// A tag's row, as far as its ids go. Any values are safe to calculate with; [`Definition::check`] says whether
-/// they make sense.
+/// The properties in a tag's row. Calculations are safe for any values; [`Definition::check`] finds invalid values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The highest id reserved, or a number below `start` before the first: -1 or more.
+    /// The highest reserved id. Before the first id a number below `start`, at least -1.
     pub max_id: i64,
     /// The lowest number that may be an id: 0 or more.
     pub start: i64,
-    /// Ids of the smallest segment: 1 to `max_step`.
+    /// Number of ids in the smallest segment: 1 to `max_step`.
     pub step: i64,
-    /// Ids of the largest segment: 1 to [`MAX_STEP`].
+    /// Number of ids in the largest segment: 1 to [`MAX_STEP`].
     pub max_step: i64,
-    /// From one id to the next: 1 to [`MAX_STEP`].
+    /// The distance from one id to the next: 1 to [`MAX_STEP`].
     pub increment: i64,
     /// The remainder of an id divided by `increment`: 0 to `increment - 1`.
     pub remainder: i64,
@@ -64,40 +62,39 @@ impl Definition {
         }
     }
 
-    /// The lowest id above a number, whether reserved or not; None when there is none up to `max_value`.
+    /// Returns the lowest id above a number, whether reserved or not; None if there is none up to `max_value`.
     pub fn first_after(&self, id: i64) -> Option<i64> {
-        // In 128 bits nothing here can overflow.
+        // This calculation cannot overflow 128 bits.
         let from = (i128::from(id) + 1).max(self.start.into());
         let first = from + (i128::from(self.remainder) - from).rem_euclid(self.increment.max(1).into());
         i64::try_from(first).ok().filter(|first| *first <= self.max_value)
     }
 
-    /// The next ids after the highest reserved: `want`, or as many as there are; one where `want` is 0. They
-    /// are the caller's once a row with their last id as `max_id` is durable.
+    /// Returns the next `want` ids after the highest reserved one, or as many as are left. A `want` of 0 counts as 1. The
+    /// ids are the caller's once a row with the last id as `max_id` is durable.
     pub fn reserve(&self, want: u32) -> Result<Range, Exhausted> {
         let first = self.first_after(self.max_id).ok_or(Exhausted { max_value: self.max_value })?;
         let count = u32::try_from(self.count_from(first)).unwrap_or(u32::MAX).min(want.max(1));
         Ok(Range { first, count, increment: self.increment.max(1) })
     }
 
-    /// Returns the number of ids there are above a number.
+    /// Returns the number of ids above a number.
     pub fn left_after(&self, id: i64) -> u64 {
         self.first_after(id).map_or(0, |first| self.count_from(first))
     }
 
-    /// Returns the number of ids there are from an id on, itself included.
     fn count_from(&self, first: i64) -> u64 {
         (self.max_value.abs_diff(first) / self.increment.max(1).unsigned_abs()).saturating_add(1)
     }
 
-    /// The terms of a new period: no id of it is reserved.
+    /// Returns the properties for a new period, in which no id is reserved.
     #[must_use]
     pub fn restarted(&self) -> Self {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
-    /// The terms after a promotion: they pass over ids that the former primary may have reserved without its standby knowing, as many as
-    /// two buffers hold, but no more than half of those that are left.
+    /// Returns the properties after a promotion. The previous primary may have reserved ids that its standby does not
+    /// know. As many ids as two buffers hold are skipped, but at most half of the ids left.
     #[must_use]
     pub fn skipped_ahead(&self) -> Self {
         let left = self.left_after(self.max_id);
@@ -109,52 +106,51 @@ impl Definition {
         Self { max_id: last.unwrap_or(self.max_id), ..*self }
     }
 
-    /// Returns how small and how large segments may be.
+    /// Returns the bounds of the segment size.
     pub fn bounds(&self) -> Bounds {
         let ids = |step: i64| u32::try_from(step.clamp(1, MAX_STEP)).unwrap_or(1);
         Bounds { min: ids(self.step), max: ids(self.max_step) }
     }
 }
 
-/// Ids that belong to one segment.
+/// The ids of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// The id that is handed out first: the lowest, as `increment` is above 0.
+    /// The first id, which is the lowest one.
     pub first: i64,
     /// Number of ids: 1 or more.
     pub count: u32,
-    /// From one id to the next: 1 or more.
+    /// The distance from one id to the next: 1 or more.
     pub increment: i64,
 }
 
 impl Range {
-    /// The id at an offset below `count`. A number beyond the range is no id.
+    /// Returns the id at an offset. Only offsets below `count` are valid.
     #[inline]
     pub const fn at(&self, offset: u32) -> i64 {
         self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
     }
 
-    /// Returns whether all of its ids fit into a bigint, as they do if the last one does.
     pub(crate) fn is_representable(&self) -> bool {
         let steps = i64::from(self.count.saturating_sub(1));
         self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()
     }
 
-    /// Returns whether another range goes on where this one ends, in the same steps.
+    /// Returns true if another range begins where this one ends, with the same increment.
     pub const fn is_followed_by(&self, next: &Self) -> bool {
         self.increment == next.increment && self.at(self.count) == next.first
     }
 
-    /// The id that is handed out last; `first` for a range of none.
+    /// Returns the last id; `first` for an empty range.
     pub const fn last(&self) -> i64 {
         self.at(self.count.saturating_sub(1))
     }
 }
 
-/// Returns whether a tag may have this many characters.
+/// Checks the number of characters of a tag's name.
 ///
 /// # Errors
-/// [`TagError`] for none and for more than [`MAX_TAG_CHARS`].
+/// [`TagError`] for an empty name, and for more than [`MAX_TAG_CHARS`] characters.
 pub const fn check_tag(chars: usize) -> Result<(), TagError> {
     match chars {
         0 => Err(TagError::Empty),
@@ -163,8 +159,8 @@ pub const fn check_tag(chars: usize) -> Result<(), TagError> {
     }
 }
 
-/// Returns the time that `left` ids last at the pace of `issued` ids in `over`, to the microsecond. None without a pace
-/// to go by, and beyond 10,000 years.
+/// Returns the time that `left` ids last, if `issued` ids are taken in `over`. None if no ids were taken, or beyond
+/// 10,000 years.
 pub fn forecast(left: u64, issued: u64, over: Duration) -> Option<Duration> {
     let over = Some(over.as_micros()).filter(|over| *over > 0)?;
     let micros = over.checked_mul(left.into())?.checked_div(issued.into())?;

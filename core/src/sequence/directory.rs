@@ -1,11 +1,10 @@
-//! The slots of tags: a hash table in memory that the caller provides, for shared memory sized at start.
+//! The directory of tags: a hash table from tags to slots, in shared memory that the caller provides.
 //!
-//! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the slot
-//! they found, so this is not on the path of an id. A key keeps its slot until it is removed.
+//! The directory neither allocates nor locks: the caller holds the lock. Sessions remember the slot that they found, so
+//! an id usually needs no search. A key keeps its slot until it is removed.
 //!
-//! Slots are found through an index of their hashes, which is at most half full: addressing is open and probing linear. Removing
-//! closes the gap by moving later places up (Knuth, volume 3, 6.4, algorithm R), so that probes stay short however many keys come
-//! and go.
+//! An index of hashes leads to the slots, and is at most half full. The index uses open addressing with linear probing. A
+//! removal closes the gap by moving later entries up (Knuth, volume 3, 6.4, algorithm R), so probes stay short.
 
 mod shares;
 mod tag;
@@ -16,35 +15,35 @@ pub use tag::Tag;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
-/// The name of a tag on a server with many databases.
+/// The full name of a tag on a server with several databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TagKey {
-    /// The oid of the tag's database.
+    /// The OID of the tag's database.
     pub database: u32,
-    /// The oid of the table that holds the tag's row: another one after the extension was created anew.
+    /// The OID of the table with the tag's row. A new CREATE EXTENSION creates another table.
     pub source: u32,
-    /// The tag.
+    /// The tag's name.
     pub tag: Tag,
 }
 
-/// No slot.
+/// The index of no slot.
 const NOWHERE: u32 = u32::MAX;
 
-/// The length of the index for so many slots: the power of two that leaves at least half of it empty.
+/// Returns the length of the index for `slot_count` slots: a power of two that leaves at least half of the index empty.
 pub const fn index_len(slot_count: usize) -> usize {
     slot_count.saturating_mul(2).next_power_of_two()
 }
 
-/// One slot of a directory.
+/// One entry of a directory, for one slot.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryEntry<V = ()>(EntryState<V>);
 
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "the memory is there whether the place is used or not")]
 enum EntryState<V> {
-    /// A free slot, and the next such place.
+    /// A free slot, with the index of the next free slot.
     Free { next: u32 },
-    /// A key's, with its hash.
+    /// A slot of a key, with the key's hash.
     Used { hash: u64, key: TagKey, value: V },
 }
 
@@ -53,21 +52,21 @@ impl<V> DirectoryEntry<V> {
     pub const EMPTY: Self = Self(EntryState::Free { next: NOWHERE });
 }
 
-/// The directory, with a value for each key. All processes that share it share this value, too, not only the memory it works in.
+/// The directory, with a value for each key. Processes share this struct as well as its memory.
 #[derive(Debug)]
 pub struct Directory<'m, V = ()> {
     entries: &'m mut [DirectoryEntry<V>],
-    /// Slots by the low bits of their hashes, [`NOWHERE`] for none. Its length is a power of two, or 0.
+    /// The slots at their hashes, with [`NOWHERE`] for empty entries. The length is a power of two, or 0.
     index: &'m mut [u32],
-    /// The first free slot.
     free: u32,
     len: usize,
     shares: Shares<'m>,
 }
 
 impl<'m, V> Directory<'m, V> {
-    /// An empty directory in this memory, whatever it held before. Of an index that is not as long as [`index_len`] says, the largest
-    /// power of two is used, and as many entries as that serves. Databases are counted in `shares`, as far as it goes.
+    /// Returns an empty directory that overwrites this memory. If the length of the index is not that of [`index_len`], a
+    /// part of the index is used: the largest power of two, with as many entries as that allows. `shares` counts the
+    /// slots of each database, if it has enough entries.
     pub fn new(
         entries: &'m mut [DirectoryEntry<V>],
         index: &'m mut [u32],
@@ -86,37 +85,37 @@ impl<'m, V> Directory<'m, V> {
         Self { entries, index, free, len: 0, shares: Shares::new(shares) }
     }
 
-    /// Returns the number of slots each database has, where that is counted.
+    /// Returns the number of slots of each database.
     pub fn shares(&self) -> &Shares<'m> {
         &self.shares
     }
 
-    /// Returns the number of keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns whether it holds no key.
+    /// Returns true if the directory has no key.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns whether every place is taken.
+    /// Returns true if no slot is free.
     pub fn is_full(&self) -> bool {
         self.free == NOWHERE
     }
 
-    /// The key that has a slot.
+    /// Returns the key of a slot.
     pub fn get(&self, slot_index: usize) -> Option<&TagKey> {
         self.entry(slot_index).map(|(_, key, _)| key)
     }
 
-    /// The value of the key that has a slot.
+    /// Returns the value of a slot's key.
     pub fn value(&self, slot_index: usize) -> Option<&V> {
         self.entry(slot_index).map(|(.., value)| value)
     }
 
-    /// The same, to be changed.
+    /// Returns the value of a slot's key, to be changed.
     pub fn value_mut(&mut self, slot_index: usize) -> Option<&mut V> {
         match self.entries.get_mut(slot_index) {
             Some(DirectoryEntry(EntryState::Used { value, .. })) => Some(value),
@@ -124,14 +123,14 @@ impl<'m, V> Directory<'m, V> {
         }
     }
 
-    /// All keys and their places, by place.
+    /// Returns all keys with their slots, in the order of slots.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &TagKey)> {
         (0..self.entries.len())
             .filter_map(|slot_index| Some((slot_index, self.get(slot_index)?)))
             .take(self.len)
     }
 
-    /// The slot that a key has.
+    /// Returns the slot of a key.
     pub fn find(&self, key: &TagKey) -> Option<usize> {
         let wanted = FxBuildHasher.hash_one(key);
         let is_it = |slot_index| {
@@ -140,7 +139,7 @@ impl<'m, V> Directory<'m, V> {
         self.probe(wanted, is_it).map(|at| self.index[at] as usize)
     }
 
-    /// Gives a slot to a key that has none yet; None when the directory is full.
+    /// Gives a slot to a key without one; None if the directory is full.
     pub fn insert(&mut self, key: TagKey, value: V) -> Option<usize> {
         debug_assert!(self.find(&key).is_none(), "the key has a place already");
         let (hash, slot_index) = (FxBuildHasher.hash_one(key), self.free);
@@ -155,7 +154,7 @@ impl<'m, V> Directory<'m, V> {
         Some(slot_index as usize)
     }
 
-    /// Frees a slot; the key that had it.
+    /// Frees a slot, and returns its key.
     pub fn remove(&mut self, slot_index: usize) -> Option<TagKey> {
         let (hash, key, _) = self.entry(slot_index)?;
         let key = *key;
@@ -169,7 +168,7 @@ impl<'m, V> Directory<'m, V> {
         Some(key)
     }
 
-    /// Frees the slots of some keys; tells which they were.
+    /// Frees the slots of all keys that `is_meant` selects, and calls `freed` for each slot.
     pub fn remove_all(&mut self, is_meant: impl Fn(&TagKey) -> bool, mut freed: impl FnMut(usize)) {
         for slot_index in 0..self.entries.len() {
             if self.get(slot_index).is_some_and(&is_meant) {
@@ -186,26 +185,26 @@ impl<'m, V> Directory<'m, V> {
         }
     }
 
-    /// The entry of the index with the first place that will do, going from the hash to the next gap.
+    /// Returns the first index entry that `will_do` accepts, from the hash's home to the next empty entry.
     fn probe(&self, hash: u64, will_do: impl Fn(usize) -> bool) -> Option<usize> {
         let met = |at: &usize| self.index[*at] == NOWHERE || will_do(self.index[*at] as usize);
         self.along(hash).find(met).filter(|at| self.index[*at] != NOWHERE)
     }
 
-    /// All of the index once around, from a hash's home on.
+    /// Returns all positions in the index, starting at the hash's home.
     fn along(&self, hash: u64) -> impl Iterator<Item = usize> + use<V> {
         let (home, len) = (self.home(hash), self.index.len());
         (0..len).map(move |step| (home + step) & (len - 1))
     }
 
-    /// The slot of a hash in the index, were it free. The hasher has brought its best bits to the low end.
+    /// Returns a hash's home: the index position where a search begins. The hasher mixes its low bits best.
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
     const fn home(&self, hash: u64) -> usize {
         hash as usize & self.index.len().saturating_sub(1)
     }
 
-    /// Empties an entry of the index. Whatever a probe from its own home would not find behind the gap moves into it and leaves the
-    /// next one, up to the end of the cluster.
+    /// Removes an index entry. A later entry of the cluster moves into the gap if a search from its home would otherwise
+    /// stop at the gap. The entry's own position then becomes the gap.
     fn close(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;
         for at in (gap + 1..=gap + mask).map(|at| at & mask) {

@@ -1,29 +1,30 @@
-//! Rights on a single tag, as GRANT ... ON SEQUENCE has them.
+//! Privileges on a single tag, as in GRANT ... ON SEQUENCE.
 //!
-//! A tag on which nothing was ever granted or revoked is open to all roles that may call the functions. Once something was,
-//! it is restricted: what a role may do follows from what is granted to it, to roles it is a member of, and to PUBLIC.
+//! All roles that may call the functions may use a tag without any grant or revoke. The first grant or revoke restricts
+//! the tag. From then on, privileges come from grants to the role, to roles of which it is a member, and to PUBLIC.
 
 use crate::error::{Explain, excerpt};
 use std::fmt;
 
-/// A right that a role may hold on a tag.
+/// A privilege that a role may hold on a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// The tag belongs to the role: it may do all of what follows, change the tag, drop it, and grant rights on it.
+    /// Ownership. It includes all other privileges, and allows the role to change the tag, to drop it, and to grant
+    /// privileges on it.
     Owner,
-    /// To take ids.
+    /// The privilege to take ids.
     Usage,
-    /// To see the last id taken, and the tag's row of the status view.
+    /// The privilege to see the last id taken, and the tag's row in the status view.
     Select,
-    /// To take ids, and to move the tag.
+    /// The privilege to take ids, and to move the tag's position.
     Update,
 }
 
 impl Privilege {
-    /// In the order in which they are written.
+    /// All privileges, in the order in which they are written.
     pub const ALL: [Self; 4] = [Self::Owner, Self::Usage, Self::Select, Self::Update];
 
-    /// Its name, as GRANT spells it.
+    /// Returns the name as GRANT spells it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Owner => "OWNER",
@@ -38,22 +39,22 @@ impl Privilege {
     }
 }
 
-/// An action on a tag.
+/// An action on a tag that needs a privilege.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To take ids: `segment_nextval`.
+    /// Taking ids: `segment_nextval`.
     Take,
-    /// To look: `segment_currval`, the status view.
+    /// Reading: `segment_currval`, the status view.
     Look,
-    /// To move it: `segment_set`, `segment_raise`.
+    /// Moving the position: `segment_set`, `segment_raise`.
     Move,
-    /// To change or drop it, and to grant rights on it.
+    /// Changing or dropping the tag, and granting privileges on it.
     Own,
 }
 
 impl Action {
-    /// Any of these suffices. The same as for a sequence: USAGE and UPDATE allow nextval; SELECT, USAGE and UPDATE allow
-    /// to look at it.
+    /// Returns the privileges that allow the action, each of them alone. The rules are those of a sequence: USAGE and
+    /// UPDATE allow nextval, and each of SELECT, USAGE and UPDATE allows reading.
     pub const fn suffices(self) -> &'static [Privilege] {
         match self {
             Self::Take => &[Privilege::Usage, Privilege::Update, Privilege::Owner],
@@ -64,20 +65,20 @@ impl Action {
     }
 }
 
-/// A set of rights. Written as a list: `USAGE, UPDATE`.
+/// A set of privileges. Its text is a list: `USAGE, UPDATE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Privileges(u8);
 
 impl Privileges {
-    /// No privilege at all.
+    /// No privilege.
     pub const NONE: Self = Self(0);
 
-    /// Those that can be granted: all but [`Privilege::Owner`].
+    /// All privileges that can be granted: all but [`Privilege::Owner`].
     pub const GRANTABLE: Self =
         Self(Privilege::Usage.bit() | Privilege::Select.bit() | Privilege::Update.bit());
 
-    /// Reads a list of what can be granted, in any case, as `has_table_privilege` does. ALL and ALL PRIVILEGES stand for
-    /// all of it.
+    /// Parses a list of grantable privileges in any case, as `has_table_privilege` does. ALL and ALL PRIVILEGES stand for
+    /// all of them.
     pub fn parse(list: &str) -> Result<Self, PrivilegeError> {
         let of_word = |word: &str| {
             let all = ["ALL", "ALL PRIVILEGES"].iter().any(|all| word.eq_ignore_ascii_case(all));
@@ -93,7 +94,7 @@ impl Privileges {
         })
     }
 
-    /// Reads what was written by [`Display`](fmt::Display); words that are none grant nothing.
+    /// Parses a list that [`Display`](fmt::Display) has written. Unknown words grant nothing.
     pub fn stored(text: &str) -> Self {
         text.split(',').filter_map(|word| Self::named(word.trim())).fold(Self::NONE, Self::with)
     }
@@ -102,24 +103,24 @@ impl Privileges {
         Privilege::ALL.into_iter().find(|one| word.eq_ignore_ascii_case(one.name())).map(Self::from)
     }
 
-    /// All privileges that are in either.
+    /// Returns the privileges in either set.
     #[must_use]
     pub const fn with(self, more: Self) -> Self {
         Self(self.0 | more.0)
     }
 
-    /// The privileges that are in this and not in the other.
+    /// Returns the privileges in this set that are not in the other.
     #[must_use]
     pub const fn without(self, less: Self) -> Self {
         Self(self.0 & !less.0)
     }
 
-    /// Returns whether this is one of them.
+    /// Returns true if the set contains this privilege.
     pub const fn has(self, one: Privilege) -> bool {
         self.0 & one.bit() != 0
     }
 
-    /// Returns whether one of them is asked about by asking for this action.
+    /// Returns true if the set contains the privilege by which a caller asks about this action.
     pub const fn names(self, action: Action) -> bool {
         match action {
             Action::Take => self.has(Privilege::Usage),
@@ -129,7 +130,7 @@ impl Privileges {
         }
     }
 
-    /// Returns whether they allow this.
+    /// Returns true if the set allows this action.
     pub fn allow(self, action: Action) -> bool {
         action.suffices().iter().any(|one| self.has(*one))
     }
@@ -148,12 +149,11 @@ impl fmt::Display for Privileges {
     }
 }
 
-/// A word that names no right.
+/// A word that is not the name of a privilege.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("unrecognized privilege type: \"{word}\"")]
 #[explain(BadArgument, detail = "Privileges are USAGE, SELECT and UPDATE.")]
 #[explain(hint = "Give one of them, several with commas between them, or ALL.")]
 pub struct PrivilegeError {
-    /// The beginning of it.
     word: String,
 }

@@ -1,17 +1,17 @@
-//! The slots that have requests, so that a worker need not look at all slots each time.
+//! A bitmap of slots with requests, so that a worker need not read all slots.
 //!
-//! A bit for each. A caller sets it after the request stands; the worker takes it away where nothing is asked, and looks
-//! once more then. So a request that stands without its bit is one whose caller died in between.
+//! A caller sets its slot's bit after it has made the request. The worker clears the bit if the slot has no request, and
+//! then checks the slot again. A request without a bit therefore means that the caller died in between.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The bits, in memory that processes share.
+/// The bits, in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestBitmap<'a> {
     words: &'a [AtomicU64],
 }
 
-/// Returns the number of words that hold the bits of so many slots.
+/// Returns the number of words that hold the bits of `slot_count` slots.
 pub const fn words(slot_count: usize) -> usize {
     slot_count.div_ceil(BITS)
 }
@@ -19,19 +19,19 @@ pub const fn words(slot_count: usize) -> usize {
 const BITS: usize = u64::BITS as usize;
 
 impl<'a> RequestBitmap<'a> {
-    /// These bits, as many as [`words`] says.
+    /// Returns a bitmap over these words, as many as [`words`] returns.
     pub const fn new(words: &'a [AtomicU64]) -> Self {
         Self { words }
     }
 
-    /// Notes that something is asked there, once it is.
+    /// Sets a slot's bit. The request must have been made before.
     pub fn record(&self, slot_index: usize) {
         if let Some(word) = self.words.get(slot_index / BITS) {
             word.fetch_or(1 << (slot_index % BITS), Ordering::AcqRel);
         }
     }
 
-    /// The places where something is asked, as `is_asked` tells, in their order.
+    /// Returns the slots with a request, in ascending order. `is_asked` checks a slot.
     pub fn slots_with_requests(&self, is_asked: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut found = Vec::new();
         for (number, word) in self.words.iter().enumerate() {
@@ -47,7 +47,7 @@ impl<'a> RequestBitmap<'a> {
         found
     }
 
-    /// Takes the bit away, unless something was asked at the same time.
+    /// Clears a slot's bit, and sets it again if a request came at the same time. Returns true if there is a request.
     fn is_asked_again(&self, slot_index: usize, is_asked: impl Fn(usize) -> bool) -> bool {
         if let Some(word) = self.words.get(slot_index / BITS) {
             word.fetch_and(!(1 << (slot_index % BITS)), Ordering::AcqRel);

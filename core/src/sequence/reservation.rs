@@ -1,7 +1,7 @@
-//! Reserving the next ids of a tag: what a server wishes for, and what comes of it, given the tag's row.
+//! The reservation of a tag's next ids: the demand of a server, and the outcome for the tag's row.
 //!
-//! The row may be in the server's own tables or in those of a registry that many servers share. Either way the
-//! ids are the server's once the row that this gives is durable.
+//! The row is in the server's own tables, or in those of a registry that many servers share. In both cases the reserved
+//! ids are the server's once the changed row is durable.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -12,79 +12,80 @@ use crate::series::serial::{NumberFormat, Reset};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A tag's row, as it is when it is locked.
+/// A tag's row, while it is locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagRow {
-    /// The terms of its ids, in the present period.
+    /// The properties of its ids, for the current period.
     pub definition: Definition,
-    /// The present period.
+    /// The current period.
     pub period: Period,
-    /// The format of numbers.
+    /// The number format.
     pub format: String,
-    /// Another random number after each write of the row: of two histories of it, as after a restore, no two states are
-    /// taken for one.
+    /// A random number that changes with each write of the row. Two states of the row never share a version, even after a
+    /// restore.
     pub version: i64,
-    /// Another random number after the tag was created, or forced back to ids that were handed out.
+    /// A random number that changes when the tag is created, or moved back to ids that were handed out.
     pub tag_generation: i64,
 }
 
 /// The inputs of the next reservation, beside the row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
-    /// Ids that were left over when the server stopped: rather than new ones.
+    /// A saved range, to be used in place of new ids.
     #[serde(rename = "carry_over")]
     pub saved_range: Option<SavedRange>,
     /// The pace of the last reservation.
     pub pace: Pace,
-    /// The time since then.
+    /// The time since the last reservation.
     pub lasted: Option<Duration>,
-    /// Time that a segment should last.
+    /// The time that a segment should last.
     pub target: Duration,
-    /// True if a caller had to wait of late.
+    /// True if a caller had to wait lately.
     #[serde(rename = "hungry")]
     pub waited_lately: bool,
-    /// The share of a segment, in percent, at which the next is fetched.
+    /// The used part of a segment, in percent, at which the next segment is requested.
     pub prefetch: u8,
-    /// The highest id that the server has handed out and that the row does not know of.
+    /// The highest id that the server has handed out and that the row does not record.
     #[serde(rename = "floor")]
     pub high_water_mark: Option<Reached>,
-    /// The highest id that it has received from this registry: a row that is behind this has been set back.
+    /// The highest id that the server has received from this registry. A row with lower ids was restored from an older
+    /// state.
     pub received: Option<Reached>,
-    /// The share of this one of several registries; None for the only one.
+    /// This registry's share, if several registries serve the tag; else None.
     pub share: Option<Share>,
-    /// The most ids to reserve, of a tag that starts slowly. Registries of former versions don't know it.
+    /// The most ids to reserve, for a tag in a slow start. Registries of earlier releases ignore the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// The server's clock, where it asks a registry: the row must not come to a period that the server would not believe.
-    /// Versions before 0.2.1 do not say it.
+    /// The server's clock, if the row is in a registry. The row must not move to a period that the server would refuse.
+    /// Releases before 0.2.1 do not send the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<UnixMicros>,
 }
 
-/// A tag's high-water mark: the first day of the period, in days since 1970, and the highest id. The day is 0 for a tag that is not
-/// dated.
+/// A tag's high-water mark: the first day of the period, in days since 1970, and the highest id. The day is 0 for a tag
+/// without periods.
 pub type Reached = (i32, i64);
 
-/// The highest id that a transaction gave out by itself, of a row whose change it may roll back.
+/// The highest id that a transaction handed out itself from a row that it has changed. The change may be rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HighWaterMark {
-    /// The generation of the tag that it counts in. In others the ids are another tag's, or its owner wants them again.
+    /// The generation of the tag to which the id belongs. In other generations the mark is invalid.
     #[serde(rename = "life")]
     pub tag_generation: i64,
-    /// The first day of the period, as of [`Reached`].
+    /// The first day of the period, as in [`Reached`].
     pub day: i32,
     /// The id.
     pub id: i64,
 }
 
 impl HighWaterMark {
-    /// The high-water mark by it.
+    /// Returns the high-water mark without its generation.
     pub fn reached(&self) -> Reached {
         (self.day, self.id)
     }
 
-    /// The higher of this mark and the one recorded before. A recorded mark of another generation of the tag is dropped: it is of no use
-    /// any more.
+    /// Returns the higher of this mark and the recorded mark. A recorded mark of another generation is invalid, and
+    /// dropped.
     #[must_use]
     pub fn beside(self, recorded: Option<Self>) -> Self {
         let is_higher = |recorded: &Self| {
@@ -94,22 +95,21 @@ impl HighWaterMark {
     }
 }
 
-/// Returns whether a row, written last by this cluster on this timeline, may lag behind what a former primary has reserved: it was
-/// written on an earlier timeline than the present one of `here`. A row that another cluster wrote, as before an upgrade, counts as written on this
-/// cluster's first timeline.
+/// Returns true if a row may lack ids that the previous primary reserved. This is possible if the row was last written on
+/// an earlier timeline than the current one in `here`. A row from another cluster, as before an upgrade, counts as
+/// written on this cluster's first timeline.
 pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
-    /// The one that a cluster begins with.
     const FIRST: i32 = 1;
     let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
     written.is_some_and(|written| written < here.1)
 }
 
-/// A saved range: ids of a tag that were reserved, and that no session got.
+/// A saved range: ids of a tag that were reserved and not handed out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRange {
     /// The row's version after the last reservation.
     pub version: i64,
-    /// The first day of the period that they count in; None where the tag is not dated.
+    /// The first day of the ids' period; None for a tag without periods.
     pub day: Option<i32>,
     /// The ids.
     #[serde(flatten)]
@@ -117,7 +117,7 @@ pub struct SavedRange {
 }
 
 impl SavedRange {
-    /// The ids, if the row still stands where it stood, on the same terms.
+    /// Returns the ids if the row has the same version, position and properties.
     fn if_current(&self, row: &TagRow) -> Option<Range> {
         let Range { first, count, increment } = self.range;
         let same = self.version == row.version
@@ -129,18 +129,18 @@ impl SavedRange {
     }
 }
 
-/// One of several registries that serve the same tags, as Tinyid and TDDL have it. Each serves the ids that leave its
-/// own remainder, so that no two of them can serve the same id, even if neither is ever compared with the other.
+/// The share of one of several registries that serve the same tags, as in Tinyid and TDDL. Each registry serves the ids
+/// with its own remainder. Two registries thus never serve the same id, although they do not communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Its number, from 0.
+    /// The share's number, from 0.
     pub index: u32,
-    /// Of how many: 2 or more.
+    /// The number of shares, 2 or more.
     pub of: u32,
 }
 
 impl Share {
-    /// Returns whether all ids that leave this remainder when divided by this increment are of this share.
+    /// Returns true if all ids with this remainder, divided by this increment, belong to the share.
     pub fn holds(self, increment: i64, remainder: i64) -> bool {
         let of = i64::from(self.of.max(1));
         increment > 0 && increment % of == 0 && remainder % of == i64::from(self.index)
@@ -150,17 +150,17 @@ impl Share {
 /// The outcome of a demand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Ids, which may be handed out when the row is durable.
+    /// Ids were reserved. They may be handed out when the row is durable.
     Reserved(Reserved),
-    /// Another transaction has the row locked.
+    /// Another transaction has locked the row.
     Locked,
-    /// There is no such tag.
+    /// The tag does not exist.
     Unknown,
-    /// There are no ids left.
+    /// The tag has no ids left.
     Exhausted(Exhausted),
     /// The row must not be used.
     Unfit(Unfit),
-    /// Another server's answer makes no sense; with the reason. Never sent.
+    /// Another server's answer is invalid, for this reason. Never sent.
     #[serde(skip)]
     Garbled(String),
 }
@@ -168,50 +168,50 @@ pub enum Outcome {
 /// Reason why a row must not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unfit {
-    /// It is behind what was received from it: the registry was set back to an earlier state.
+    /// The row is lower than ids received from it: the registry was restored from an older state.
     SetBack {
         /// The highest id received.
         received: i64,
-        /// The highest that the row knows of.
+        /// The highest id that the row records.
         max_id: i64,
-        /// True if the one received is of a later period.
+        /// True if the received id belongs to a later period.
         later: bool,
     },
-    /// It starts over at other times than the tag that was handed over to it.
+    /// The registry's row and this server's tag, which was handed over to the registry, have different periods.
     Period {
-        /// True if it does so at all.
+        /// True if the row has periods.
         dated: bool,
     },
-    /// It starts over where the ids that were received from it did not, or the other way round: numbers that were received
-    /// would come again.
+    /// The row has periods now and had none when ids were received, or the reverse. Received numbers would be issued
+    /// again.
     Redated {
-        /// True if it does so now.
+        /// True if the row has periods now.
         dated: bool,
     },
-    /// There is none any more, though ids were received of it: made anew, it would give them to others again.
+    /// The row is gone, although ids were received from it. A new row would give these ids to other servers.
     Dropped {
         /// The highest id received.
         received: i64,
     },
-    /// It is so far behind what the server says that it has handed out that no server can be.
+    /// The server reports ids that are too far above the row to be plausible.
     #[serde(rename = "Floor")]
     HighWaterMark {
-        /// The server's own high-water mark.
+        /// The highest id that the server has handed out.
         #[serde(rename = "floor")]
         high_water_mark: i64,
-        /// The highest that the row knows of.
+        /// The highest id that the row records.
         max_id: i64,
     },
-    /// Its period is far from the server's clock.
+    /// The row's period is far from the server's clock.
     Clock {
         /// The first day of the period.
         day: i32,
         /// The server's clock.
         clock: UnixMicros,
     },
-    /// Its ids are not those of this one of several registries.
+    /// The row's ids do not belong to this registry's share.
     Share {
-        /// The share.
+        /// The registry's share.
         share: Share,
         /// The row's increment.
         increment: i64,
@@ -221,7 +221,7 @@ pub enum Unfit {
 }
 
 impl Unfit {
-    /// The figures.
+    /// Returns the text of a DETAIL, with the figures.
     pub fn detail(&self) -> String {
         match self {
             Self::SetBack { received, later: true, .. } => {
@@ -261,7 +261,7 @@ impl Unfit {
         }
     }
 
-    /// The way out.
+    /// Returns the text of a HINT.
     pub fn hint(&self, tag: &str) -> String {
         let tag = tag.replace('\'', "''");
         match self {
@@ -300,28 +300,28 @@ impl Unfit {
 /// Ids that were reserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserved {
-    /// The ids.
+    /// The ids, and their period.
     pub supply: Supply,
-    /// The pace that their number follows from.
+    /// The pace by which the number of ids was chosen.
     pub pace: Pace,
     /// Number of ids that the row has left.
     pub left: u64,
     /// The row's largest id.
     pub max_value: i64,
-    /// The row's version since.
+    /// The row's version after this reservation.
     pub version: i64,
-    /// The format of numbers.
+    /// The number format.
     pub format: String,
 }
 
 impl Reserved {
-    /// The tag's high-water mark with these.
+    /// Returns the tag's high-water mark with these ids.
     pub fn reached(&self) -> Reached {
         (self.supply.period.day, self.supply.range.last())
     }
 
-    /// Returns whether this can be what was wished for, at the registry's clock and at ours: what another server says
-    /// is not believed blindly.
+    /// Checks that this is a valid answer to a demand, by the registry's clock and by this server's clock. Answers of
+    /// other servers are not trusted.
     pub fn check(&self, demand: &Demand, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
@@ -361,11 +361,11 @@ impl Reserved {
 /// Time that an answer may take at the end of a period.
 const MIDNIGHT: Duration = Duration::from_mins(1);
 
-/// The distance that a period may have from our clock, and its excess over a year: clocks differ, and days begin and end elsewhere
-/// than in Greenwich.
+/// Tolerance for a period's distance from this server's clock, and for its excess over a year. Clocks differ, and days
+/// begin at other times in other time zones.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Returns whether a dated period can be the present one.
+/// Returns true if a dated period may be the current one.
 fn is_near(period: Period, now: UnixMicros) -> bool {
     let begins = UnixMicros::of_day(period.day);
     begins <= now.plus(DAY)
@@ -374,7 +374,7 @@ fn is_near(period: Period, now: UnixMicros) -> bool {
         && period.until.since(begins) <= 367 * DAY
 }
 
-/// Returns whether numbers of a tag that starts over, or does not, can be written so.
+/// Returns true if the text is a valid number format for a tag with or without periods.
 fn is_format(text: &str, dated: bool) -> bool {
     let resets: &[Option<Reset>] = if dated { &Reset::ALL.map(Some) } else { &[None] };
     !text.chars().any(char::is_control)
@@ -382,14 +382,14 @@ fn is_format(text: &str, dated: bool) -> bool {
 }
 
 impl Demand {
-    /// Returns what is to be said where there is no row, and one is to be made if that may be; None: it may.
+    /// Returns the error for a missing row; None if the row may be created.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
         TagRow::unfit_since(None, self.received?)
     }
 }
 
 impl TagRow {
-    /// Returns how far the tag has come by a floor, if that is of its present generation.
+    /// Returns a recorded high-water mark, if it belongs to the row's generation.
     pub fn high_water_mark(&self, recorded: Option<HighWaterMark>) -> Option<Reached> {
         let counts = |high_water_mark: &HighWaterMark| {
             high_water_mark.tag_generation == self.tag_generation || !holds(Guard::HighWaterMarkOfGeneration)
@@ -397,8 +397,8 @@ impl TagRow {
         recorded.filter(counts).map(|high_water_mark| high_water_mark.reached())
     }
 
-    /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest, and this version:
-    /// a number that no row ever had.
+    /// Reserves the next ids. [`Outcome::Reserved`] is valid once the row is durable with the last id as its highest id and
+    /// with this version. No row ever had this version.
     pub fn reserve(&self, demand: &Demand, version: i64) -> Outcome {
         if let Some(unfit) = self.unfit_for(demand) {
             return Outcome::Unfit(unfit);
@@ -407,7 +407,7 @@ impl TagRow {
         let bounds = definition.bounds();
         let pace = demand.pace.next(bounds, demand.lasted, demand.target, demand.waited_lately);
         let saved_range = demand.saved_range.as_ref().and_then(|saved_range| saved_range.if_current(self));
-        // A saved range may have been handed out if the row does not know all.
+        // If the row does not record all ids, the saved range may have been handed out.
         let saved_range = saved_range
             .filter(|left| definition == self.definition && !self.may_be_out(left, demand.high_water_mark));
         let ids = demand.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
@@ -426,7 +426,7 @@ impl TagRow {
         })
     }
 
-    /// Returns whether a transaction that was rolled back may have given some of these ids out.
+    /// Returns true if a transaction that was rolled back may have handed out some of these ids.
     fn may_be_out(&self, ids: &Range, high_water_mark: Option<Reached>) -> bool {
         high_water_mark.is_some_and(|(day, id)| day == self.period.day && id >= ids.first)
     }
@@ -444,7 +444,8 @@ impl TagRow {
         Self::unfit_since(Some(self), demand.received?)
     }
 
-    /// The reason why a tag that was received this far must not be used any more, if any, given its row; None: it has none.
+    /// Returns the reason why a tag with these received ids must not be used; None without a reason. `row`: None if the
+    /// row is missing.
     pub fn unfit_since(row: Option<&Self>, (day, received): Reached) -> Option<Unfit> {
         let Some(Self { period, definition: Definition { max_id, .. }, .. }) = row else {
             return Some(Unfit::Dropped { received });
@@ -457,8 +458,8 @@ impl TagRow {
         behind.then_some(Unfit::SetBack { received, max_id: *max_id, later: day > period.day })
     }
 
-    /// The same wish of another server, with what is known here of ids that were handed out. A server has two segments of
-    /// a tag at most: a floor that is further above the row than those is not taken, lest it use up the numbers of all.
+    /// Adds this server's high-water mark to another server's demand. A server has at most two segments of a tag. A
+    /// reported high-water mark that is further above the row is refused, because it could use up all servers' ids.
     ///
     /// # Errors
     /// [`Unfit::HighWaterMark`].
@@ -477,7 +478,7 @@ impl TagRow {
         }
     }
 
-    /// Its terms, with what was handed out up to this floor.
+    /// Returns the properties with ids up to this high-water mark counted as reserved.
     pub fn above(&self, high_water_mark: Option<Reached>) -> Definition {
         match high_water_mark {
             Some((day, id)) if day == self.period.day && id > self.definition.max_id => {
@@ -487,7 +488,7 @@ impl TagRow {
         }
     }
 
-    /// The next id after one, in this row's period.
+    /// Returns the next id after `issued`, in this row's period.
     pub fn one_after(&self, issued: Option<Reached>) -> Result<Range, Exhausted> {
         self.above(issued).reserve(1)
     }

@@ -1,23 +1,23 @@
-//! The two buffers of a tag: ids reserved ahead, handed out by one atomic step each, to any number of
-//! processes, without a lock. (The double buffer of Meituan's Leaf; what is particular to this one is that a
-//! single integer says at once which buffer is in use and how far.)
+//! The two buffers of a tag. They hold reserved ids, which any number of processes take by one atomic step each, without
+//! a lock. (The double buffer of Meituan's Leaf. In this implementation, a single integer says which buffer is in use and
+//! how many of its ids are used.)
 //!
-//! The **cursor** is `generation << 32 | offset`. Each range that is published gets the next generation, and
-//! its parity says which of the two buffers it lies in. A taker loads the cursor, reads the buffer of that
-//! generation, and claims ids with one compare-and-swap of the cursor. When the buffer is used up and the next
-//! generation has been published, the same compare-and-swap moves on to it.
+//! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
+//! generation selects one of the two buffers. A taker loads the cursor, reads the buffer of that generation, and claims
+//! ids with one compare-and-swap of the cursor. Once the buffer is used up and the next generation is published, the same
+//! compare-and-swap moves the cursor to the next buffer.
 //!
-//! So nothing that a taker read can be out of date when its claim succeeds:
+//! If a claim succeeds, the values that the taker has read were current:
 //!
-//! - *an old cursor against a new range.* A buffer is written anew only while the other one is in use. The
-//!   cursor then has another generation, and a claim against the old one fails. Generations only grow, so
-//!   the cursor never comes back to a value it had.
-//! - *a slot that has changed hands.* The **generation** tells the owner of the buffers. It is changed first
-//!   and the cursor moved on after it. A taker reads them the other way round: if it sees the new cursor it
-//!   sees the new generation, and if it doesn't, its claim fails.
+//! - *An old cursor and a new range.* A buffer is overwritten only while the other buffer is in use. The cursor then has
+//!   another generation, and a claim against the old cursor fails. Generations only grow, so the cursor never returns to
+//!   an earlier value.
+//! - *A slot that another tag has taken.* The **slot generation** identifies the owner of the buffers. The slot
+//!   generation changes first, and the cursor moves after it. A taker reads the cursor first. A taker that sees the new
+//!   cursor therefore sees the new slot generation, and the claim of any other taker fails.
 //!
-//! Publishing, clearing and handing over are for one process at a time, which the caller sees to with a lock.
-//! Takers don't take part in it and are never held up by it.
+//! Only one process at a time may publish, clear or hand over; the callers hold a lock. Takers need no lock and never
+//! wait for it.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::sequence::definition::Range;
@@ -32,17 +32,16 @@ pub struct Segment {
     cursor: CacheLine<AtomicU64>,
     buffers: [Buffer; 2],
     slot_generation: CacheLine<AtomicU64>,
-    /// Number of times that the buffers were emptied.
     clearings: AtomicU64,
 }
 
-/// Whose the buffers are, and how often they were emptied. Noted when a range is reserved, it says whether the range
-/// may still be published: what was reserved before the buffers were emptied may have been given to others since.
+/// The owner of the buffers and the number of clearings. The stamp is taken when a range is reserved. If it has changed,
+/// the range must not be published, because its ids may have been given to others since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The generation of the place that the buffers belong to; no two tags have the same.
+    /// The slot's generation. No two tags have the same one.
     pub slot_generation: u64,
-    /// Number of times that the buffers were emptied, for whatever reason.
+    /// Number of times that the buffers were emptied, for any reason.
     pub clearings: u64,
 }
 
@@ -50,20 +49,19 @@ pub struct Stamp {
 #[derive(Debug, Default)]
 struct CacheLine<T>(T);
 
-/// One range, and the generation it belongs to.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
 struct Buffer {
-    /// Written last: a session that sees it sees the rest.
+    /// Stored last: a session that sees the generation also sees the other fields.
     generation: AtomicU64,
     first: AtomicU64,
     count: AtomicU64,
     increment: AtomicU64,
-    /// The offset at which the next range is wanted.
+    /// Number of used ids at which the next range is requested.
     prefetch_at: AtomicU64,
-    /// The first day of the period that the ids count in.
+    /// The first day of the ids' period.
     day: AtomicU64,
-    /// Time at which that period ends; [`Period::FOREVER`] for tags without one. Microseconds since 1970.
+    /// The end of the period, in microseconds since 1970; [`Period::FOREVER`] for tags without a period.
     until: AtomicU64,
 }
 
@@ -73,9 +71,9 @@ const _: () = assert!(size_of::<Segment>() == 5 * 64 && align_of::<Segment>() ==
 /// The day, month or year in which a dated tag counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
-    /// Its first day, in days since 1970-01-01.
+    /// The first day, in days since 1970-01-01.
     pub day: i32,
-    /// The instant at which it is over.
+    /// The instant at which the period ends.
     pub until: UnixMicros,
 }
 
@@ -83,12 +81,12 @@ impl Period {
     /// The period of a tag that never starts over.
     pub const FOREVER: Self = Self { day: 0, until: UnixMicros(i64::MAX) };
 
-    /// Its first day, None for a tag that never starts over.
+    /// Returns the first day; None for a tag that never starts over.
     pub fn dated(self) -> Option<i32> {
         (self != Self::FOREVER).then_some(self.day)
     }
 
-    /// Returns whether it is over. The clock is read only for periods that end.
+    /// Returns true if the period has ended. Reads the clock only if the period can end.
     #[inline]
     pub fn is_over(self, clock: &impl Clock) -> bool {
         self.until != Self::FOREVER.until && clock.now().0 >= self.until.0
@@ -100,55 +98,55 @@ impl Period {
 pub struct Supply {
     /// The ids, 1 or more.
     pub range: Range,
-    /// The period that they count in.
+    /// The ids' period.
     pub period: Period,
-    /// The next range is wanted when this many of these ids are used; 0: with the first.
+    /// Number of used ids at which the next range is requested; 0 requests the next range with the first id.
     pub prefetch_at: u32,
 }
 
 /// Ids that a taker got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenIds {
-    /// The ids, between 1 and as many as were asked for.
+    /// The ids, from 1 to the requested number.
     pub range: Range,
-    /// The first day of the period that they count in, in days since 1970-01-01.
+    /// The first day of the ids' period, in days since 1970-01-01.
     pub day: i32,
-    /// True if this taker is to ask for the next range: exactly one of a range's takers is.
+    /// True if this taker must request the next range. Exactly one taker of each range must.
     pub prefetch: bool,
 }
 
-/// Reason why a taker got none.
+/// Reason why a taker got no ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// Both buffers are used up.
     Empty,
-    /// The period of the ids in the buffers is over.
+    /// The period of the buffered ids has ended.
     Over,
-    /// The buffers belong to another tag by now, or to none.
+    /// The buffers belong to another tag now, or to none.
     Gone,
 }
 
-/// The unused part of one buffer.
+/// The content of one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferState {
     /// All ids of the buffer.
     pub range: Range,
     /// Number of used ids, from the front.
     pub used: u32,
-    /// The period they count in.
+    /// The ids' period.
     pub period: Period,
 }
 
-/// Both buffers at one moment.
+/// The content of both buffers at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferStates {
     /// The buffer in use; None before the first range, and after [`Segment::clear`].
     pub current: Option<BufferState>,
-    /// The one that takers go on with when `current` is used up; None while it is wanted.
+    /// The buffer that follows `current`; None until the next range is published.
     pub next: Option<BufferState>,
 }
 
-/// The generation of a buffer that holds nothing. Cursors begin with 0 and never reach it.
+/// The generation of an empty buffer. Cursors begin with generation 0 and never have this one.
 const NOTHING: u64 = u64::MAX;
 const OFFSET_BITS: u32 = 32;
 const OFFSETS: u64 = (1 << OFFSET_BITS) - 1;
@@ -157,7 +155,6 @@ const fn cursor(generation: u64, offset: u32) -> u64 {
     generation << OFFSET_BITS | offset as u64
 }
 
-/// The generation and the offset of a cursor.
 const fn split(cursor: u64) -> (u64, u32) {
     (cursor >> OFFSET_BITS, low(cursor))
 }
@@ -167,8 +164,7 @@ const fn low(number: u64) -> u32 {
     (number & OFFSETS) as u32
 }
 
-/// The generation after this one. After four thousand million ranges it begins anew, which no taker sleeps
-/// through in the middle of a claim.
+/// Returns the next generation. Generations repeat after four thousand million ranges, while no claim takes that long.
 const fn after(generation: u64) -> u64 {
     (generation + 1) & OFFSETS
 }
@@ -186,14 +182,13 @@ impl Default for Segment {
 }
 
 impl Segment {
-    /// Takes at least one and at most `want` ids, all from one buffer, if this is still the generation that
-    /// the caller knows.
+    /// Takes 1 to `want` ids from one buffer, if the slot still has the generation that the caller knows.
     ///
     /// # Errors
-    /// [`Miss`], and nothing is taken.
+    /// [`Miss`]: no id is taken.
     #[inline]
     pub fn take(&self, slot_generation: u64, want: NonZeroU32, clock: &impl Clock) -> Result<TakenIds, Miss> {
-        // The cursor first, all else after it: see the head of this module.
+        // The cursor is loaded first; see the head of this module.
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
             if self.slot_generation.0.load(Ordering::Relaxed) != slot_generation {
@@ -204,7 +199,8 @@ impl Segment {
             });
             let (generation, used, supply) = match found {
                 Ok(stock) => stock,
-                // The range may be a later one by now. Only a claim shows it; without one, look again.
+                // The range may have been replaced since the cursor was loaded. A miss is valid only if the cursor has
+                // not moved.
                 Err(miss) => match self.cursor.0.load(Ordering::Acquire) {
                     same if same == seen => return Err(miss),
                     moved => {
@@ -215,8 +211,7 @@ impl Segment {
             };
             let count = want.get().min(supply.range.count - used);
             let claimed = cursor(generation, used + count);
-            // Release: what was read of the buffer was read before the claim. Acquire: the process that published what
-            // is found now did so before.
+            // Release: the buffer was read before the claim. Acquire: the range that is found now was published before.
             match self.cursor.0.compare_exchange_weak(seen, claimed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert!(
@@ -230,7 +225,7 @@ impl Segment {
         }
     }
 
-    /// Returns what the cursor stands at: its buffer, or the next one if that is used up. None if both are.
+    /// Returns the buffer at the cursor, or the next one if that buffer is used up. None if both are used up.
     #[inline]
     fn stock(&self, seen: u64) -> Option<(u64, u32, Supply)> {
         let (generation, used) = split(seen);
@@ -248,13 +243,13 @@ impl Segment {
         &self.buffers[usize::from(generation & 1 == 1)]
     }
 
-    /// Publishes a range as the one after the present. False, and nothing is done, while there is one already, where
-    /// the buffers were emptied or handed over since the stamp, and for no ids. For one process at a time.
+    /// Publishes the next range. Returns false and changes nothing if a next range exists, if the stamp has changed, or
+    /// if the range is empty. Only one process may call this at a time.
     pub fn publish(&self, supply: &Supply, stamp: Stamp) -> bool {
         if stamp != self.stamp() || supply.range.count == 0 {
             return false;
         }
-        // Acquire: the sessions that claimed ids up to here have read what is overwritten now.
+        // Acquire: sessions that claimed ids of the old range have read the buffer before it is overwritten.
         let (current, _) = split(self.cursor.0.load(Ordering::Acquire));
         let next = after(current);
         let buffer = self.buffer(next);
@@ -265,14 +260,14 @@ impl Segment {
         room
     }
 
-    /// Empties both buffers and tells what was left in them: no session got it, and none will. For one process
-    /// at a time.
+    /// Empties both buffers and returns their content. No session got the unused ids, and none will. Only one process may
+    /// call this at a time.
     pub fn clear(&self) -> BufferStates {
         self.clearings.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
             let (generation, _) = split(seen);
-            // Neither this generation nor the next was ever published.
+            // Neither this generation nor the next one was ever published.
             let emptied = cursor(after(after(generation)), 0);
             match self.cursor.0.compare_exchange(seen, emptied, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
@@ -288,34 +283,35 @@ impl Segment {
         }
     }
 
-    /// Gives the buffers to another owner, empty. A session that knows another generation gets nothing from then on.
-    /// For one process at a time; no generation may come twice.
+    /// Empties the buffers and gives them to another owner. Sessions with another slot generation get no more ids. Only
+    /// one process may call this at a time, and each slot generation may be used only once.
     pub fn hand_over(&self, slot_generation: u64) -> BufferStates {
         self.slot_generation.0.store(slot_generation, Ordering::Release);
         self.clear()
     }
 
-    /// Whose the buffers are now, and how often they were emptied.
+    /// Returns the owner of the buffers and the number of clearings.
     pub fn stamp(&self) -> Stamp {
         Stamp { slot_generation: self.slot_generation(), clearings: self.clearings.load(Ordering::Relaxed) }
     }
 
-    /// Whose the buffers are.
+    /// Returns the generation of the slot that owns the buffers.
     pub fn slot_generation(&self) -> u64 {
         self.slot_generation.0.load(Ordering::Acquire)
     }
 
-    /// A number that changes whenever ids are taken.
+    /// Returns a number that changes whenever ids are taken.
     pub fn cursor_value(&self) -> u64 {
         self.cursor.0.load(Ordering::Relaxed)
     }
 
-    /// Returns what is in the buffers now. While they are in use this is a neighbouring moment's.
+    /// Returns the content of the buffers. The content may be outdated by a moment while sessions take ids.
     pub fn buffer_states(&self) -> BufferStates {
         loop {
             let seen = self.cursor.0.load(Ordering::Acquire);
             let buffer_states = self.buffer_states_at(seen);
-            // A fence as takers have it: nothing may be read after this that was written for a later cursor.
+            // This read-modify-write acts as a fence, like a taker's claim: the loads above cannot see values of a later
+            // cursor.
             if split(self.cursor.0.fetch_add(0, Ordering::AcqRel)).0 == split(seen).0 {
                 return buffer_states;
             }
@@ -333,10 +329,10 @@ impl Segment {
 }
 
 impl Buffer {
-    /// The range that it holds, if that is of this generation.
+    /// Returns the buffer's range, if the range has this generation.
     #[inline]
     fn of(&self, generation: u64) -> Option<Supply> {
-        // Acquire: the rest was written before the generation.
+        // Acquire: the other fields were stored before the generation.
         if self.generation.load(Ordering::Acquire) != generation {
             return None;
         }
@@ -366,7 +362,6 @@ impl Buffer {
 }
 
 impl Supply {
-    /// Returns what the taker of these ids gets.
     #[inline]
     fn taken(&self, used: u32, count: u32) -> TakenIds {
         let range = Range { first: self.range.at(used), count, increment: self.range.increment };
@@ -376,39 +371,39 @@ impl Supply {
 }
 
 impl BufferState {
-    /// The id handed out last, None before the first.
+    /// Returns the last id handed out; None before the first.
     pub fn last_used(&self) -> Option<i64> {
         self.used.checked_sub(1).map(|offset| self.range.at(offset))
     }
 
-    /// Returns the number of ids that are not yet used.
+    /// Returns the number of unused ids.
     pub const fn left(&self) -> u32 {
         self.range.count.saturating_sub(self.used)
     }
 }
 
 impl BufferStates {
-    /// Returns the number of ids that are not yet used.
+    /// Returns the number of unused ids in both buffers.
     pub fn left(&self) -> u64 {
         [self.current, self.next].into_iter().flatten().map(|buffer| u64::from(buffer.left())).sum()
     }
 
-    /// The first days of the periods that its ids count in.
+    /// Returns the first days of the ids' periods.
     pub fn days(&self) -> impl Iterator<Item = i32> {
         [self.current, self.next].into_iter().flatten().map(|buffer| buffer.period.day)
     }
 
-    /// Returns whether its ids belong to periods that end.
+    /// Returns true if the ids belong to a period that ends.
     pub fn is_dated(&self) -> bool {
         [self.current, self.next].into_iter().flatten().any(|buffer| buffer.period != Period::FOREVER)
     }
 
-    /// Returns whether ids would be refused because their period is over.
+    /// Returns true if ids would be refused because their period has ended.
     pub fn is_over(&self, clock: &impl Clock) -> bool {
         [self.current, self.next].into_iter().flatten().any(|buffer| buffer.period.is_over(clock))
     }
 
-    /// Returns whether a range can be published.
+    /// Returns true if a range can be published.
     pub const fn have_room(&self) -> bool {
         self.next.is_none()
     }

@@ -1,6 +1,7 @@
-//! A tag's slot in shared memory: its buffers, the requests for more, and the notes of workers and callers.
+//! A tag's slot in shared memory: its buffers, the requests for a refill, and figures of workers and callers.
 //!
-//! A note that one process at a time may change is changed with the directory locked for writing. Instants are of uptime.
+//! The fields marked "one process at a time" change only while the directory is locked for writing. All instants are
+//! readings of a monotonic clock.
 
 use crate::clock::{UnixMicros, micros};
 use crate::sequence::counts::{CountsCell, TagCounts};
@@ -11,89 +12,90 @@ use crate::sequence::tickets::{Answer, Tickets};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Reason why the last attempt at a refill failed.
+/// Reason why the last refill failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Another transaction has the tag's row locked.
+    /// Another transaction has locked the tag's row.
     RowLocked,
     /// No worker could be started.
     NoWorker,
-    /// The worker's transaction failed; with its SQLSTATE.
+    /// The worker's transaction failed with this SQLSTATE.
     Failed(i32),
-    /// A registry on another server gave none.
+    /// A remote registry returned no ids.
     Registry,
-    /// The worker could not connect to the database; with the SQLSTATE, or 0 where it waited until it was ended.
+    /// The worker could not connect to the database. The value is the SQLSTATE, or 0 if the worker was ended while it
+    /// waited.
     OutOfReach(i32),
 }
 
-/// The state of one tag. Takers of ids write to the first line of `segment` and to nothing else.
+/// The state of one tag's slot. Takers of ids only write to the first cache line of `segment`.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct SlotState {
     /// The two buffers.
     pub segment: Segment,
-    /// Requests for a refill.
+    /// The requests for a refill.
     pub request: Tickets,
-    /// True if no session has found the tag yet: it may not exist. One process at a time.
+    /// True if the tag may not exist, because no refill has found it yet. One process at a time.
     pub unverified: AtomicBool,
-    /// Number of ids that calls wait for. Raised and lowered with the directory locked.
+    /// Number of ids that calls wait for. Changed while the directory is locked.
     pub wanted: AtomicU64,
-    /// 1 and the cursor when the hand was here last; 0: never. One process at a time.
+    /// The cursor at the last visit of the clock sweep, plus 1; 0 before the first visit. One process at a time.
     seen: AtomicU64,
-    /// See [`SlotState::slow_start`]: 1 and the ids of the last grant; else 0. One process at a time.
+    /// The ids of the last grant plus 1, see [`SlotState::slow_start`]; else 0. One process at a time.
     slow_start: AtomicU64,
     trouble: AtomicU64,
-    /// The position of the registry that its ids came from last.
+    /// The position of the registry that supplied the last ids.
     pub registry: AtomicU32,
-    /// True if the range that was published last was taken away: then how long it lasted says nothing.
+    /// True if the last published range was taken away, so the time that it lasted is not meaningful.
     cut_short: AtomicBool,
-    /// The pace of the last reservation: the step in the low half, the multiplier in the high one.
+    /// The pace of the last reservation: the step in the low half, the multiplier in the high half.
     pace: AtomicU64,
-    /// The row's version since the last reservation.
+    /// The version of the tag's row after the last reservation.
     pub version: AtomicI64,
-    /// Ids that the row had left after the last reservation.
+    /// Number of ids that the row had left after the last reservation.
     pub row_left: AtomicU64,
     /// The row's largest id.
     pub max_value: AtomicI64,
-    /// Instants of the last reservation, the first one, and the last wait; 0: never. Microseconds.
+    /// Instants of the last reservation, the first reservation and the last wait, in microseconds; 0 for never.
     reserved_at: AtomicU64,
     since: AtomicU64,
     waited_at: AtomicU64,
-    /// Time that the last refill took, and the longest wait of a call. Microseconds.
+    /// Duration of the last refill, in microseconds.
     pub last_refill: AtomicU64,
-    /// See above.
+    /// The longest wait of a call, in microseconds.
     pub longest_wait: AtomicU64,
-    /// Ids that were published, and those that were taken out of the buffers again.
+    /// Number of published ids, and number of ids taken out of the buffers unused.
     published: AtomicU64,
     lost: AtomicU64,
     refills: AtomicU64,
     refill_time: AtomicU64,
     waits: AtomicU64,
     wait_time: AtomicU64,
-    /// Counts at their last reset, and its instant.
+    /// The counts at their last reset, and the instant of the reset.
     before: CountsCell,
     reset_at: AtomicI64,
 }
 
-/// A slot, with the parts of it that are the server's.
+/// A slot, with the parts that the server implements.
 pub trait TagSlot {
-    /// The state that the core knows.
+    /// Returns the state that the core uses.
     fn state(&self) -> &SlotState;
     /// Wakes the calls that wait for an answer.
     fn wake(&self);
-    /// Takes away what is in the buffers. Only with the directory locked for writing.
+    /// Empties the buffers. The directory must be locked for writing.
     fn clear(&self);
-    /// Notes how numbers are written. Only with the directory locked for writing.
+    /// Sets the number format. The directory must be locked for writing.
     fn set_format(&self, format: &str);
 }
 
 impl SlotState {
-    /// Makes it another tag's, or, with an generation that no session gets to know, free; gives what was counted of the former one.
-    /// Only with the directory locked for writing.
+    /// Gives the slot to another tag, and returns the counts of the previous tag. A generation that no session knows
+    /// frees the slot. The directory must be locked for writing.
     pub fn hand_over(&self, slot_generation: u64, now: UnixMicros) -> TagCounts {
         let left = self.segment.hand_over(slot_generation);
         let counts = self.counts_beside(left);
-        // A session that asked for ids of the former tag finds it gone, and looks again.
+        // A session that requested ids of the previous tag finds the tag gone, and searches again.
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
         }
@@ -125,7 +127,7 @@ impl SlotState {
         counts
     }
 
-    /// Takes away what is in the buffers: it is lost, unless the caller puts it back into the row. Only with the directory
+    /// Empties the buffers. The unused ids are lost unless the caller returns them to the row. The directory must be
     /// locked for writing.
     pub fn clear(&self) -> BufferStates {
         let left = self.segment.clear();
@@ -134,7 +136,8 @@ impl SlotState {
         left
     }
 
-    /// Notes a reservation that was published, how long it took, and that the tag exists. Only with the directory locked for writing.
+    /// Records a published reservation and its duration, and that the tag exists. The directory must be locked for
+    /// writing.
     pub fn record_published(&self, reserved: &Reserved, took: Duration, uptime: Duration) {
         self.unverified.store(false, Relaxed);
         self.cut_short.store(false, Relaxed);
@@ -144,7 +147,7 @@ impl SlotState {
         self.last_refill.store(instant(took), Relaxed);
         self.refill_time.fetch_add(instant(took), Relaxed);
         self.reserved_at.store(instant(uptime), Relaxed);
-        // The first one stays.
+        // Only the first reservation sets `since`.
         let _ = self.since.compare_exchange(0, instant(uptime), Relaxed, Relaxed);
         self.version.store(reserved.version, Relaxed);
         self.row_left.store(reserved.left, Relaxed);
@@ -152,7 +155,7 @@ impl SlotState {
         self.pace.store(u64::from(reserved.pace.step) | u64::from(reserved.pace.multiplier) << 32, Relaxed);
     }
 
-    /// Notes that a call has to wait. `found_empty`: as it used up what there was.
+    /// Records that a call must wait. `found_empty`: true if the call used up the buffers.
     pub fn begin_wait(&self, found_empty: bool, uptime: Duration) {
         self.waits.fetch_add(1, Relaxed);
         if found_empty {
@@ -160,67 +163,67 @@ impl SlotState {
         }
     }
 
-    /// Notes how long a wait took, and how long the call has waited in all.
+    /// Records the duration of one wait, and the total wait of the call.
     pub fn end_wait(&self, took: Duration, in_all: Duration) {
         self.wait_time.fetch_add(instant(took), Relaxed);
         self.longest_wait.fetch_max(instant(in_all), Relaxed);
     }
 
-    /// Returns whether there never was an id in it.
+    /// Returns true if the slot never held an id.
     pub fn is_unused(&self) -> bool {
         self.refills.load(Relaxed) == 0
     }
 
-    /// Returns whether ids were taken since the hand's last visit, and there was one. Only with the directory locked for writing.
+    /// Returns true if ids were taken since the last visit of the clock sweep. The directory must be locked for writing.
     pub fn has_moved(&self) -> bool {
         let cursor_value = self.segment.cursor_value().wrapping_add(1);
         self.seen.swap(cursor_value, Relaxed) != cursor_value
     }
 
-    /// The pace of the last reservation.
+    /// Returns the pace of the last reservation.
     pub fn pace(&self) -> Pace {
         let (step, multiplier) = halves(self.pace.load(Relaxed));
         Pace { step, multiplier: multiplier.max(1) }
     }
 
-    /// The time since the last reservation, None before the first.
+    /// Returns the time since the last reservation; None before the first one.
     pub fn lasted(&self, uptime: Duration) -> Option<Duration> {
         time_since(&self.reserved_at, uptime)
     }
 
-    /// Returns whether the range that was published last was taken away.
+    /// Returns true if the last published range was taken away.
     pub fn was_cut_short(&self) -> bool {
         self.cut_short.load(Relaxed)
     }
 
-    /// The time since the first reservation.
+    /// Returns the time since the first reservation; None before it.
     pub fn age(&self, uptime: Duration) -> Option<Duration> {
         time_since(&self.since, uptime)
     }
 
-    /// The time since a call last had to wait; None where none had.
+    /// Returns the time since a call last had to wait; None if no call has waited.
     pub fn waited_ago(&self, uptime: Duration) -> Option<Duration> {
         time_since(&self.waited_at, uptime)
     }
 
-    /// The number of ids that calls wait for.
+    /// Returns the number of ids that calls wait for.
     pub fn wanted(&self) -> u32 {
         u32::try_from(self.wanted.load(Relaxed)).unwrap_or(u32::MAX)
     }
 
-    /// Returns how far it is where it starts slowly.
+    /// Returns the progress of a slow start; None if the tag is not in one.
     pub fn slow_start(&self) -> Option<SlowStart> {
         let granted = self.slow_start.load(Relaxed).checked_sub(1)?;
         Some(SlowStart { granted: u32::try_from(granted).unwrap_or(u32::MAX) })
     }
 
-    /// Notes it. Only with the directory locked for writing.
+    /// Sets the progress of a slow start. The directory must be locked for writing.
     pub fn set_slow_start(&self, slow_start: Option<SlowStart>) {
         let number = slow_start.map_or(0, |slow_start| u64::from(slow_start.granted) + 1);
         self.slow_start.store(number, Relaxed);
     }
 
-    /// Returns why the last attempt at a refill failed, if it did.
+    /// Returns the reason why the last refill failed; None if it succeeded.
     pub fn trouble(&self) -> Option<Trouble> {
         let (kind, code) = halves(self.trouble.load(Relaxed));
         match kind {
@@ -233,7 +236,7 @@ impl SlotState {
         }
     }
 
-    /// Notes it.
+    /// Records the reason why a refill failed.
     pub fn set_trouble(&self, trouble: Trouble) {
         let (kind, code) = match trouble {
             Trouble::RowLocked => (1, 0),
@@ -245,12 +248,11 @@ impl SlotState {
         self.trouble.store(kind | u64::from(code.cast_unsigned()) << 32, Relaxed);
     }
 
-    /// Returns what was counted since it is this tag's.
+    /// Returns the counts since the tag got the slot.
     pub fn counts_in_all(&self) -> TagCounts {
         self.counts_beside(self.segment.buffer_states())
     }
 
-    /// The same, where so much is left in the buffers.
     fn counts_beside(&self, left: BufferStates) -> TagCounts {
         let gone = self.lost.load(Relaxed).saturating_add(left.left());
         TagCounts {
@@ -262,12 +264,12 @@ impl SlotState {
         }
     }
 
-    /// Returns what was counted since counts were set back, and when that was.
+    /// Returns the counts since their last reset, and the instant of the reset.
     pub fn counts(&self) -> (TagCounts, UnixMicros) {
         (self.counts_in_all() - self.before.get(), UnixMicros(self.reset_at.load(Relaxed)))
     }
 
-    /// Sets counts back. Only with the directory locked.
+    /// Resets the counts. The directory must be locked.
     pub fn reset_counts(&self, now: UnixMicros) {
         self.before.set(self.counts_in_all());
         self.longest_wait.store(0, Relaxed);
@@ -275,7 +277,7 @@ impl SlotState {
     }
 }
 
-/// Microseconds, which are 1 for less than one: 0 stands for never.
+/// Returns microseconds, at least 1, because 0 stands for never.
 fn instant(time: Duration) -> u64 {
     micros(time).max(1)
 }
@@ -285,7 +287,6 @@ fn time_since(cell: &AtomicU64, uptime: Duration) -> Option<Duration> {
     (!then.is_zero()).then(|| uptime.saturating_sub(then))
 }
 
-/// The low and the high half of a number.
 #[allow(clippy::cast_possible_truncation, reason = "halves are what is asked for")]
 const fn halves(number: u64) -> (u32, u32) {
     (number as u32, (number >> 32) as u32)

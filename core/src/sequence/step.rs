@@ -1,45 +1,45 @@
 //! The size of a tag's next segment.
 //!
-//! The step follows demand by the rule of Meituan's Leaf (`SegmentIDGenImpl`, 15 minutes a segment): a segment
-//! that lasted less than the target doubles the step, one that lasted twice the target or longer halves it.
-//! Unlike Leaf's, a step that would leave its bounds goes to the bound rather than staying where it is.
+//! The step follows demand by the rule of Meituan's Leaf (`SegmentIDGenImpl`, 15 minutes for a segment). A segment that
+//! lasted less than the target doubles the step. A segment that lasted twice the target or longer halves the step. A step
+//! beyond its bounds becomes the bound; in Leaf the step then stays unchanged.
 //!
-//! One doubling a segment is slow where demand rises from nothing to thousands a second. So a tag that makes
-//! callers wait is hungry for [`WAITED_LATELY`], as in `CosId`'s `SegmentChainId` (`PrefetchJob`). Its depth, the number
-//! of steps reserved at once, doubles with every segment, and the next one is fetched at once. Without hunger
-//! the depth goes back by halves; what the demand deserves is by then in the step.
+//! One doubling for each segment is slow if demand rises suddenly to thousands of ids a second. A tag is therefore
+//! treated as busy for [`WAITED_LATELY`] after a call had to wait, as in `CosId`'s `SegmentChainId` (`PrefetchJob`). The
+//! *multiplier* is the number of steps reserved at once. For a busy tag the multiplier doubles with every segment, and
+//! the next segment is requested at once. Otherwise the multiplier is halved. By then the step has grown with the demand.
 
 use crate::sequence::definition::limits::MAX_STEP;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Time that a tag is hungry after a caller had to wait for it.
+/// Time for which a tag counts as busy after a call had to wait.
 pub const WAITED_LATELY: Duration = Duration::from_secs(5);
 
-/// The size that a tag's segments have come to.
+/// The current size of a tag's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Ids in a step; 0 before the first segment.
+    /// Number of ids in a step; 0 before the first segment.
     pub step: u32,
-    /// Steps in a segment: 1 or more.
+    /// Number of steps in a segment: 1 or more.
     #[serde(rename = "depth")]
     pub multiplier: u32,
 }
 
 impl Default for Pace {
-    /// Nothing is reserved yet.
+    /// The pace before the first reservation.
     fn default() -> Self {
         Self { step: 0, multiplier: 1 }
     }
 }
 
-/// The row's `step` and `max_step`, as they are at this refill: a change takes effect at once. Where `min`
-/// is above `max`, `max` holds; both are taken as at least 1.
+/// The row's `step` and `max_step` at this refill, so a change takes effect at once. Both count as at least 1. If `min`
+/// is above `max`, `max` applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Ids of the smallest segment: 1 or more.
+    /// Number of ids in the smallest segment: 1 or more.
     pub min: u32,
-    /// Ids of the largest: `min` or more.
+    /// Number of ids in the largest segment: `min` or more.
     pub max: u32,
 }
 
@@ -54,16 +54,16 @@ impl Bounds {
 }
 
 impl Pace {
-    /// Returns whether a tag's segments can have come to this.
+    /// Returns true if the values are within their limits.
     pub fn is_sane(self) -> bool {
         [self.step, self.multiplier].iter().all(|ids| i64::from(*ids) <= MAX_STEP)
     }
 
-    /// The pace of the next segment.
+    /// Returns the pace of the next segment.
     ///
-    /// `lasted` is the time since the reservation before, None where it is not known; `target` the time that a
-    /// segment should last. The first segment of all is one smallest step even for a hungry tag: a session
-    /// always waits for that one, and it says nothing about demand.
+    /// `lasted` is the time since the last reservation, if known. `target` is the time that a segment should last. The
+    /// very first segment is one smallest step, even if calls wait. A session always waits for the first segment, so the
+    /// wait says nothing about demand.
     #[must_use]
     pub fn next(
         self,
@@ -83,7 +83,7 @@ impl Pace {
         let step = bounds.clamp(step);
         let multiplier =
             if waited_lately { self.multiplier.max(1).saturating_mul(2) } else { self.multiplier / 2 };
-        // No deeper than it takes to fill the largest segment.
+        // A larger multiplier would exceed the largest segment.
         Self { step, multiplier: multiplier.clamp(1, bounds.max().div_ceil(step)) }
     }
 
@@ -92,8 +92,8 @@ impl Pace {
         bounds.clamp(self.step).saturating_mul(self.multiplier.max(1)).min(bounds.max())
     }
 
-    /// Returns how many of a segment's `ids` are used when the next one is fetched: 0 to `ids`. `percent` of them,
-    /// rounded up; none for a hungry tag, whose next segment is fetched as soon as this one is begun.
+    /// Returns the number of used ids at which the next segment is requested: `percent` of `ids`, rounded up. Returns 0
+    /// for a busy tag, whose next segment is requested with the first id.
     pub fn prefetch_at(waited_lately: bool, percent: u8, ids: u32) -> u32 {
         if waited_lately {
             return 0;
@@ -103,21 +103,21 @@ impl Pace {
     }
 }
 
-/// The grants to a tag that came while no slot was free: what its callers want, then twice as many each time, until that is its
-/// step. So what is lost with its slot is about what it used of it.
+/// A slow start, for a tag that came while no slot was free. The first grant is the number that callers want, and each
+/// further grant doubles, up to the tag's step. If the tag loses its slot, about as many ids are lost as were used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
-    /// Ids of the last grant; 0 before the first.
+    /// Number of ids in the last grant; 0 before the first grant.
     pub granted: u32,
 }
 
 impl SlowStart {
-    /// The most ids of the next grant, where calls wait for so many.
+    /// Returns the most ids for the next grant, if calls wait for `wanted` ids.
     pub fn most(self, wanted: u32) -> u32 {
         self.granted.saturating_mul(2).max(wanted).max(1)
     }
 
-    /// After a grant; None: the tag has come to its step.
+    /// Returns the slow start after a grant; None if the tag has reached its step.
     #[must_use]
     pub fn after(self, granted: u32, step: u32) -> Option<Self> {
         (granted < step).then_some(Self { granted })

@@ -1,4 +1,4 @@
-//! The table of tags: reading a row, and reserving its next ids.
+//! The table of tags: reading a row, and reserving the row's next ids.
 
 use crate::guard::{Guard, holds};
 use crate::sequence::definition::Definition;
@@ -9,31 +9,31 @@ use crate::sequence::segment::Period;
 /// The treatment of a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWait {
-    /// Leave it.
+    /// The row is skipped.
     Skip,
-    /// Wait as long as the transaction's limit says, and fail then.
+    /// The call waits until the transaction's lock timeout, and then fails.
     Wait,
 }
 
 /// The treatment of an unknown tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
-    /// Nothing.
+    /// The tag is not created.
     No,
-    /// To make it: for one of several registries, if it is one.
+    /// The tag is created, with the ids of this share if several registries serve it.
     Yes(Option<Share>),
 }
 
-/// A row as the table has it.
+/// A row as stored in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRow {
-    /// The terms of its ids.
+    /// The properties of its ids.
     pub definition: Definition,
-    /// The period that is now, by the server's clock and the row's time zone; never one before the row's own.
+    /// The current period by the server's clock and the row's time zone, but never one before the row's own period.
     pub period: Period,
-    /// True if the row's own is over.
+    /// True if the row's own period has ended.
     pub is_over: bool,
-    /// True if it may lag behind what a former primary has reserved.
+    /// True if the row may lack ids that the previous primary reserved.
     pub may_lag: bool,
     /// See [`TagRow`].
     pub format: String,
@@ -44,7 +44,7 @@ pub struct StoredRow {
 }
 
 impl StoredRow {
-    /// The row as it is now.
+    /// Returns the row for the current period.
     pub fn now(self) -> TagRow {
         let Self { definition, period, is_over, may_lag, format, version, tag_generation } = self;
         let definition = if is_over { definition.restarted() } else { definition };
@@ -54,27 +54,28 @@ impl StoredRow {
     }
 }
 
-/// The table of tags, within a transaction. Each call is a statement.
+/// The table of tags, within a transaction. Each call is one statement.
 pub trait TagRows {
     /// Reason why a statement failed.
     type Error;
 
-    /// Reads a row and locks it to the end of the transaction; None where there is none, and where another transaction has it
-    /// locked that is not waited for.
+    /// Reads a row, and locks it until the end of the transaction. None if the row does not exist, or is locked and
+    /// `wait` is [`LockWait::Skip`].
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
-    /// Returns whether there is such a tag, or a transaction makes one now that may commit. Waits for none.
+    /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
-    /// Makes a tag whose ids are of this share, unless there is one by now.
+    /// Creates a tag with the ids of this share, unless the tag exists.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
-    /// Notes that ids up to this one are handed out or reserved, in this period, by this cluster on its timeline.
+    /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster and its
+    /// timeline.
     fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), Self::Error>;
-    /// Sets a row back to `before`, if it is at `last` and has this version still, and never starts over.
+    /// Moves a row back to `before`, if the row is at `last`, has this version, and has no periods.
     fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), Self::Error>;
-    /// A random number that no row ever had.
+    /// Returns a random number that no row ever had as its version.
     fn new_version(&mut self) -> i64;
 }
 
-/// Reserves the next ids of a tag. The wish is asked for when the row is locked: changes by others under that lock are known then.
+/// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees the changes of others.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,
@@ -86,7 +87,7 @@ pub fn reserve<R: TagRows>(
     if row.is_none() {
         let is_taken = rows.is_taken(tag)?;
         row = match create {
-            // It waits for a transaction that makes the tag.
+            // Creation waits for another transaction that creates the tag.
             Create::Yes(share) if !is_taken || wait == LockWait::Wait => {
                 rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
                 rows.read(tag, wait)?
@@ -106,7 +107,7 @@ pub fn reserve<R: TagRows>(
     Ok(outcome)
 }
 
-/// Takes a reservation back of which no id was published, unless the row was changed since.
+/// Returns reserved ids to the row if none of them was published, unless the row has changed since.
 pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
     let range = reserved.supply.range;
     rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)

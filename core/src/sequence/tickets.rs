@@ -1,10 +1,9 @@
-//! Asking for a refill and being told what came of it, between any number of callers and one worker, which
-//! may die at any moment.
+//! Requests for a refill and their answers, between any number of callers and one worker. The worker may die at any
+//! moment.
 //!
-//! Callers draw growing tickets; the worker answers all tickets up to the one that it saw when it began. A
-//! request that no worker answered stays asked, so the next worker takes it up: no message can be lost, because
-//! there is none. And an answer counts only for callers that asked before the worker looked, so none is told
-//! of what was before its call.
+//! Callers draw growing tickets. The worker answers all tickets up to the last one at the time when it began. A request
+//! without an answer stays pending, and the next worker answers it. An answer only counts for callers that asked before
+//! the worker began, so no caller gets an outdated answer.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -12,15 +11,15 @@ use crate::sync::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Answer {
-    /// There are ids now, or were.
+    /// Ids are available, or were.
     Supplied = 0,
-    /// There is no such tag.
+    /// The tag does not exist.
     Unknown = 1,
     /// The tag has no ids left.
     Exhausted = 2,
-    /// There is no table of tags: the extension was dropped.
+    /// The table of tags does not exist: the extension was dropped.
     NoTable = 3,
-    /// The server belongs to a cluster whose nodes share a registry, and uses none.
+    /// The server belongs to a cluster whose nodes share a registry, but this database uses none.
     NoRegistry = 4,
 }
 
@@ -30,23 +29,24 @@ const ANSWER_BITS: u32 = 3;
 #[derive(Debug, Default)]
 pub struct Tickets {
     asked: AtomicU64,
-    /// The last ticket of the callers that want the tag to be made where there is none.
+    /// The last ticket of callers that want a missing tag to be created.
     creating: AtomicU64,
-    /// The last ticket answered, and the answer in the low bits: both change in one step.
+    /// The last answered ticket, with the answer in the low bits. Both change in one step.
     answered: AtomicU64,
 }
 
 impl Tickets {
-    /// Asks; gives the ticket.
+    /// Draws a ticket.
     pub fn ask(&self) -> u64 {
         self.asked.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The same, and wants the tag to be made if there is none.
+    /// Draws a ticket, and requests that a missing tag is created.
     pub fn ask_to_create(&self) -> u64 {
         let mut last = self.asked.load(Ordering::Acquire);
         loop {
-            // Before the ticket is drawn: a worker that sees it sees this. Should another draw it, the next one follows at once.
+            // The field is raised before the ticket is drawn, so that a worker that sees the ticket sees this request. If
+            // another caller draws the ticket, this caller draws the next one.
             self.creating.fetch_max(last + 1, Ordering::AcqRel);
             match self.asked.compare_exchange(last, last + 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return last + 1,
@@ -55,26 +55,26 @@ impl Tickets {
         }
     }
 
-    /// Returns whether a caller that was not answered yet wants the tag to be made if there is none. Looked at after
-    /// [`Tickets::pending`], it speaks for all up to that ticket.
+    /// Returns true if a caller without an answer wants a missing tag to be created. If called after
+    /// [`Tickets::pending`], the result covers all tickets up to that one.
     pub fn creates(&self) -> bool {
         let answered = self.answered.load(Ordering::Acquire) >> ANSWER_BITS;
         self.creating.load(Ordering::Acquire) > answered
     }
 
-    /// The last ticket, if it is not answered yet.
+    /// Returns the last ticket, if it has no answer yet.
     pub fn pending(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Acquire);
         (asked > self.answered.load(Ordering::Acquire) >> ANSWER_BITS).then_some(asked)
     }
 
-    /// Answers all tickets up to this one. The ids that it speaks of must be visible before.
+    /// Answers all tickets up to this one. The ids must be published before.
     pub fn answer(&self, ticket: u64, answer: Answer) {
-        // Never downwards: a worker that was slow to die does not undo its successor's answer.
+        // The ticket never decreases: a worker that dies slowly cannot replace the answer of the next worker.
         self.answered.fetch_max(ticket << ANSWER_BITS | answer as u64, Ordering::AcqRel);
     }
 
-    /// The answer to a ticket, None while there is none.
+    /// Returns the answer to a ticket; None if there is none yet.
     pub fn answer_to(&self, ticket: u64) -> Option<Answer> {
         let answered = self.answered.load(Ordering::Acquire);
         let answer = match answered & ((1 << ANSWER_BITS) - 1) {

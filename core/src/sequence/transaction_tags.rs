@@ -1,9 +1,9 @@
 //! Tags whose rows a transaction has inserted, changed or deleted.
 //!
-//! Until it commits, no other can reserve from such a row: they do not see it, or find it locked. So the transaction serves
-//! itself, one id after the other from its own memory, and just before it commits writes down how far it came. What it did
-//! to the row reaches the other sessions then: their buffers are taken away where they no longer hold, while the row's lock
-//! keeps others from filling them anew before the commit.
+//! Until the transaction commits, no other transaction can reserve ids from such a row: the row is invisible or locked to
+//! others. The transaction therefore takes ids one by one from its own memory. Just before the commit, it writes the
+//! highest id to the row. Other sessions then lose the buffered ids that are no longer valid. The row's lock keeps others
+//! from refilling their buffers before the commit.
 
 use crate::clock::Clock;
 use crate::guard::{Guard, holds};
@@ -13,89 +13,88 @@ use crate::sequence::segment::{Period, TakenIds};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::Hash;
 
-/// A change of a row.
+/// A change of a tag's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// It does not concern ids already reserved.
+    /// A change that does not affect reserved ids.
     Tuned,
-    /// The rule by which ids are made.
+    /// A change of the rule by which ids are made.
     Altered,
-    /// The position, back to ids that were handed out: its owner says that none of them is in use.
+    /// A move of the position back to ids that were handed out. The tag's owner asserts that none of them is in use.
     Forced,
-    /// The position.
+    /// A move of the position.
     Moved,
-    /// It was inserted.
+    /// The row was inserted.
     Created,
-    /// It was deleted.
+    /// The row was deleted.
     Gone,
 }
 
-/// The rows of tags, as the transaction sees them, and their places in shared memory.
+/// The rows of tags as the transaction sees them, and the tags' slots in shared memory.
 pub trait TransactionTagsHost<T> {
     /// Reason why a statement failed.
     type Error;
 
-    /// Returns whether the table that holds the tag's row is there still.
+    /// Returns true if the table with the tag's row still exists.
     fn is_there(&self, tag: &T) -> bool;
-    /// Reads and locks a tag's row; None where there is none.
+    /// Reads and locks a tag's row; None without a row.
     fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
-    /// Notes in the row that ids up to this one are handed out or reserved.
+    /// Writes to the row that ids up to `max_id` are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
-    /// Returns how far transactions came that were rolled back, or may be.
+    /// Returns the highest id of transactions that were rolled back, or may be.
     fn high_water_mark(&self, tag: &T) -> Option<HighWaterMark>;
-    /// Notes that a transaction came so far which may be rolled back.
+    /// Records an id that this transaction handed out and may roll back.
     fn raise_high_water_mark(&self, tag: &T, high_water_mark: HighWaterMark);
-    /// The row knows of ids up to this one by now; None: none of them is in use any more.
+    /// Drops the tag's high-water mark if it is not above `known`, up to which the row records ids. None drops any mark.
     fn clear_high_water_mark(&self, tag: &T, known: Option<Reached>);
-    /// Takes a tag's buffered ids away from all sessions; gives the highest that was handed out. `reserved` is what its row
-    /// says, and `tag_generation` the one that it is in.
+    /// Takes the buffered ids of a tag away from all sessions, and returns the highest id handed out. `reserved` is the
+    /// row's highest id, and `tag_generation` the row's generation.
     fn close(&self, tag: &T, reserved: i64, tag_generation: i64) -> i64;
-    /// Takes a tag's place away, with all that is in it, but for its floor.
+    /// Frees the tag's slot with its content, but keeps the high-water mark.
     fn leave(&self, tag: &T);
-    /// Takes a tag's place away where nothing is in it.
+    /// Frees the tag's slot if the slot is empty.
     fn leave_unused(&self, tag: &T);
-    /// Has the numbers of a tag written in another format.
+    /// Sets the number format of a tag.
     fn write_format(&self, tag: &T, format: &str);
 }
 
 /// Reason why there is no next id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransactionTagError<E> {
-    /// There is no such tag any more.
+    /// The tag does not exist any more.
     Unknown,
-    /// It has no ids left.
+    /// The tag has no ids left.
     Exhausted(Exhausted),
     /// A statement failed.
     Here(E),
 }
 
-/// All tags that a transaction has changed. `T` tells them apart, and `S` its subtransactions: one that begins later is
-/// higher, so those above one that is rolled back are part of it.
+/// All tags that a transaction has changed. `T` identifies a tag, and `S` a subtransaction. Later subtransactions are
+/// greater, so a rollback to `S` undoes all greater ones.
 #[derive(Debug)]
 pub struct TransactionTags<T, S> {
     all: FxHashMap<T, TransactionTag<T, S>>,
 }
 
-/// One of them.
 #[derive(Debug)]
 struct TransactionTag<T, S> {
     changes: Vec<Made<S>>,
-    /// The row, as of the last change.
+    /// The row after the last change.
     row: Option<TagRow>,
-    /// The period and the id above which the next one must be, where the row doesn't know.
+    /// The period and highest id that the transaction handed out and has not written to the row.
     issued: Option<Reached>,
-    /// The life in which the tag was before the transaction, and is again should it be rolled back; None if there was none.
+    /// The tag's generation before the transaction, which a rollback restores; None if the tag did not exist.
     tag_generation: Option<i64>,
-    /// The row's former names in this transaction, and its generation under each.
+    /// Earlier names of the row in this transaction, with its generation under each name.
     former: Vec<(T, i64)>,
 }
 
-/// A change, and where.
+/// A change, with the subtransaction that made it.
 #[derive(Debug)]
 struct Made<S> {
     at: S,
     change: Change,
-    /// The high-water mark before a change that forgets it.
+    /// The high-water mark before a change that drops the mark.
     before: Option<Reached>,
 }
 
@@ -106,12 +105,12 @@ impl<T, S> Default for TransactionTags<T, S> {
 }
 
 impl<T, S> TransactionTags<T, S> {
-    /// None.
+    /// No tags.
     pub const NONE: Self = Self { all: FxHashMap::with_hasher(FxBuildHasher) };
 }
 
 impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
-    /// Takes note of a change, of a tag that was in this generation.
+    /// Records a change of a tag. `former_tag_generation`: the tag's generation before the change.
     pub fn record(&mut self, tag: T, change: Change, former_tag_generation: Option<i64>, at: S) {
         let new = || TransactionTag {
             changes: Vec::new(),
@@ -123,8 +122,8 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         self.all.entry(tag).or_insert_with(new).add(at, change);
     }
 
-    /// Takes note that a tag's row, in this generation, is called otherwise from now on: it goes on where it is. `recorded` is the
-    /// floor of its former name.
+    /// Records that a tag's row, in this generation, has a new name and keeps its position. `recorded`: the high-water
+    /// mark under the old name.
     pub fn record_renamed(
         &mut self,
         old: T,
@@ -152,28 +151,28 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         }
     }
 
-    /// Returns whether the transaction has changed no tag.
+    /// Returns true if the transaction has changed no tag.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns whether it has changed this one.
+    /// Returns true if the transaction has changed this tag.
     pub fn has(&self, tag: &T) -> bool {
         self.all.contains_key(tag)
     }
 
-    /// Returns whether its changes leave the ids of a tag that are in the buffers as they are, and it took none from
-    /// the row.
+    /// Returns true if the changes do not affect the tag's buffered ids, and the transaction took no id from the row.
     pub fn leaves_buffers(&self, tag: &T) -> bool {
         self.all.get(tag).is_some_and(|own| own.issued.is_none() && own.worst() == Some(Change::Tuned))
     }
 
-    /// The last id that it handed out of a tag that it changed.
+    /// Returns the last id that the transaction handed out from a tag that it changed.
     pub fn issued(&self, tag: &T) -> Option<i64> {
         self.all.get(tag)?.issued.map(|(_, id)| id)
     }
 
-    /// The next id of a tag that it has changed, with the row that it comes from; None for all other tags.
+    /// Takes the next id of a tag that the transaction has changed, and returns the id and the row. None for any other
+    /// tag.
     pub fn next<H: TransactionTagsHost<T>>(
         &mut self,
         tag: &T,
@@ -188,7 +187,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         let range = row.one_after(own.issued).map_err(TransactionTagError::Exhausted)?;
         let day = row.period.day;
         own.issued = Some((day, range.first));
-        // Should all be rolled back, nothing else tells of it.
+        // If the transaction is rolled back, only this high-water mark records the id.
         let names =
             own.former.iter().copied().chain(own.tag_generation.map(|tag_generation| (*tag, tag_generation)));
         for (tag, tag_generation) in names.filter(|_| holds(Guard::OwnHighWaterMark)) {
@@ -197,16 +196,16 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         Ok(Some((TakenIds { range, day, prefetch: false }, row)))
     }
 
-    /// Makes the changes known to all sessions, just before they are committed.
+    /// Publishes the changes to all sessions, just before the commit.
     pub fn settle<H: TransactionTagsHost<T>>(&self, host: &H) -> Result<(), H::Error> {
         self.all.iter().filter(|(tag, _)| host.is_there(tag)).try_for_each(|(tag, own)| own.settle(tag, host))
     }
 
-    /// It is committed: what was handed out is in the rows by now.
+    /// Drops high-water marks after the commit, because the rows now record the ids.
     pub fn committed<H: TransactionTagsHost<T>>(&mut self, host: &H) {
         for (tag, own) in &self.all {
             let is_gone = own.last_change() == Some(Change::Gone);
-            // The life that it was of is over.
+            // The generation to which the high-water mark belongs has ended.
             if is_gone || own.has(Change::Forced) || own.has(Change::Created) {
                 host.clear_high_water_mark(tag, None);
             } else if own.issued.is_some() {
@@ -219,12 +218,12 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         self.forget();
     }
 
-    /// It is over.
+    /// Forgets all changes when the transaction ends.
     pub fn forget(&mut self) {
         self.all = FxHashMap::default();
     }
 
-    /// A subtransaction was rolled back, with all that began within it.
+    /// Undoes the changes of a subtransaction that was rolled back, and of all subtransactions within it.
     pub fn undo(&mut self, aborted: S) {
         self.all.retain(|_, own| {
             own.undo(aborted);
@@ -238,7 +237,6 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         self.changes.last().map(|made| made.change)
     }
 
-    /// The change that reaches furthest.
     fn worst(&self) -> Option<Change> {
         self.changes.iter().map(|made| made.change).max()
     }
@@ -253,7 +251,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         self.changes.push(Made { at, change, before });
     }
 
-    /// A high-water mark that the undone change forgot counts again.
+    /// Undoes changes. A high-water mark that an undone change dropped is restored.
     fn undo(&mut self, aborted: S) {
         self.row = None;
         for undone in self.changes.extract_if(.., |made| made.at >= aborted) {
@@ -261,7 +259,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         }
     }
 
-    /// The row, read anew after a change and when its period is over.
+    /// Returns the row. Reads the row again after a change, and after its period has ended.
     fn row_now<H: TransactionTagsHost<T>>(
         &mut self,
         tag: &T,
@@ -272,7 +270,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
             return Ok(row.clone());
         }
         let row = host.read(tag).map_err(TransactionTagError::Here)?.ok_or(TransactionTagError::Unknown)?;
-        // Another transaction may have handed out more, and rolled back.
+        // Another transaction may have handed out higher ids and rolled back.
         self.issued = self.issued.max(row.high_water_mark(host.high_water_mark(tag)));
         self.row = Some(row.clone());
         Ok(row)
@@ -291,7 +289,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         let closed = if to_close { host.close(tag, reserved, row.tag_generation) } else { reserved };
         let reached = match self.issued {
             Some(issued) => row.above(Some(issued)).max_id,
-            // Nothing of what is reserved beyond this was handed out, or will be.
+            // The reserved ids above this one were not handed out, and will not be.
             None if worst == Change::Altered && row.period == Period::FOREVER => closed,
             None => reserved,
         };

@@ -7,7 +7,7 @@ use crate::error::{EXCERPT_CHARS, Explain};
 use crate::sequence::privilege::{Action, Privilege};
 use crate::series::serial::FormatError;
 
-/// The reason why there is no number, or no such series.
+/// Reason why a series does not exist, or gives no number.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -105,7 +105,7 @@ pub enum SeriesError {
         _ => "Raise max_value with snowflake_ids.series_alter.",
     })]
     Exhausted { series: String, key: String, max_value: i64 },
-    /// This session got no number of the key, or of too many others since.
+    /// This session got no number of the key, or used too many other keys since.
     #[error("series_currval of key {key} of series \"{series}\" is not yet defined in this session")]
     #[explain(NotReady, hint = "Call series_nextval with this key first.")]
     #[explain(detail = "A session remembers the numbers of the {} keys that it used last.", Recent::KEYS)]
@@ -136,7 +136,7 @@ pub enum SeriesError {
     #[error("column \"{column}\", which a trigger of series \"{series}\" names, does not exist")]
     #[explain(NotReady, detail = "It was renamed after snowflake_ids.series_attach.", hint = "{DETACH}")]
     NoColumn { series: String, column: String },
-    /// A trigger whose column is of a type that it cannot fill, or take keys from.
+    /// The trigger's column has a type that the trigger cannot fill or use as a key.
     #[error("column \"{column}\", which a trigger of series \"{series}\" names, is of another type")]
     #[explain(OtherType, detail = "It was changed after snowflake_ids.series_attach.", hint = "{DETACH}")]
     ColumnType { series: String, column: String },
@@ -167,7 +167,7 @@ pub enum SeriesError {
         hint = "On the coordinator, distribute it beside the table that has its keys: snowflake_ids.series_distribute."
     )]
     CitusWorker { kind: &'static str },
-    /// The tag of a section is not there.
+    /// The tag of a section does not exist.
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
     #[explain(Undefined, detail_with = no_tag(registry.as_deref()))]
     #[explain(hint = "{}", if registry.is_some() {
@@ -184,7 +184,7 @@ pub enum SeriesError {
     #[explain(NotReady, detail = "snowflake_ids.series_memory has room for none of them.")]
     #[explain(hint = "Raise snowflake_ids.series_memory, and restart the server.")]
     NoMemory { kind: &'static str },
-    /// A trigger would write to the counters with its caller's rights.
+    /// The trigger would write to the counters with its caller's privileges.
     #[error("cannot fill a column from series \"{series}\", which is distributed")]
     #[explain(Unsupported, hint = "Call series_nextval in the INSERT.")]
     #[explain(detail = "A role that takes its numbers writes to its key table with its own privileges.")]
@@ -254,7 +254,6 @@ fn no_tag(registry: Option<&str>) -> String {
     }
 }
 
-/// The name of the privilege that an action takes.
 fn wanted(action: Action) -> &'static str {
     match action {
         Action::Move => Privilege::Update,

@@ -1,4 +1,4 @@
-//! The key of a series: each has numbers of its own.
+//! Keys of a series. Each key has its own numbers.
 
 use super::limits::MAX_KEY_BYTES;
 use crate::error::{TooLong, check_length};
@@ -9,19 +9,19 @@ use std::fmt;
 /// The type of a series' keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyType {
-    /// Numbers.
+    /// The SQL type bigint.
     Bigint,
-    /// Texts.
+    /// The SQL type text.
     Text,
-    /// UUIDs.
+    /// The SQL type uuid.
     Uuid,
 }
 
 impl KeyType {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 3] = [Self::Bigint, Self::Text, Self::Uuid];
 
-    /// The name of the type in SQL.
+    /// Returns the name of the type in SQL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bigint => "bigint",
@@ -37,28 +37,28 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// The bytes of a text that is a key. Up to 36 of them, as a UUID has, are in the value itself.
+/// The bytes of a text key. Up to 36 bytes, the length of a UUID, need no allocation.
 pub type KeyText = SmallVec<[u8; 36]>;
 
-/// A value that has numbers of its own.
+/// A key of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// A number.
+    /// A bigint.
     Bigint(i64),
-    /// A text, in the encoding of the database.
+    /// A text, in the database's encoding.
     Text(KeyText),
     /// A UUID.
     Uuid(u128),
 }
 
 impl Key {
-    /// A text as a key.
+    /// Returns a text as a key.
     pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
         check_length("key", bytes.len(), MAX_KEY_BYTES)?;
         Ok(Self::Text(KeyText::from_slice(bytes)))
     }
 
-    /// The key of a type that a text says; None where it says none.
+    /// Parses a text as a key of a type; None for invalid input.
     pub(super) fn read(bytes: &[u8], as_type: KeyType) -> Option<Self> {
         let text = str::from_utf8(bytes).ok()?.trim_ascii();
         match as_type {
@@ -71,7 +71,7 @@ impl Key {
         }
     }
 
-    /// Its type.
+    /// Returns the type.
     pub const fn key_type(&self) -> KeyType {
         match self {
             Self::Bigint(_) => KeyType::Bigint,

@@ -1,49 +1,50 @@
-//! The row of a series, and the promise that the series makes.
+//! The row of a series, and the kinds of series.
 
 use super::error::SeriesError;
 use super::limits::{MAX_SECTIONS, MAX_STEP};
 use crate::error::excerpt;
 
-/// The row of a series, as it is stored.
+/// The row of a series, as stored in the table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeriesRow<'a> {
-    /// The number by which its counters are found.
+    /// The id of the series' counters.
     pub id: Option<i64>,
-    /// The promise that it makes.
+    /// The kind of series.
     pub kind: &'a str,
-    /// The type of its keys.
+    /// The type of the keys.
     pub key_type: &'a str,
     /// The first number of a key.
     pub start: Option<i64>,
     /// The highest number of a key.
     pub max_value: Option<i64>,
-    /// After which period keys start over.
+    /// The period after which keys start over.
     pub reset: Option<&'a str>,
     /// The time zone in which periods begin.
     pub time_zone: &'a str,
     /// The format of numbers as text.
     pub format: Option<&'a str>,
-    /// Number of numbers that are reserved at once at first, where the kind reserves some.
+    /// The initial count of numbers that are reserved at once; None for a gapless series.
     pub step: Option<i32>,
-    /// Most of them.
+    /// The largest count of numbers that are reserved at once; None for a gapless series.
     pub max_step: Option<i32>,
-    /// Number of sections the keys are in, where the kind has some.
+    /// The number of sections; None for a gapless series.
     pub sections: Option<i32>,
-    /// The servers that share a key's numbers: all (`global`, also where it is missing), or each has its own (`node`).
+    /// The servers that share a key's numbers: `global` (also if missing), `node` or `shard`.
     pub scope: Option<&'a str>,
 }
 
-/// The promise that a series makes.
+/// The kind of a series, which determines its guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesKind {
-    /// n committed calls of a key give the first n numbers: the key's row is changed in the caller's transaction.
+    /// n committed calls for a key give its first n numbers. Each call changes the key's row in the caller's transaction.
     Gapless,
-    /// The numbers of a key grow and never repeat; its keys are in so many sections, each of which keeps one maximum of them all.
+    /// The numbers of a key grow and never repeat. The value is the number of sections; the keys of a section share one
+    /// maximum.
     Monotonic(u16),
 }
 
 impl SeriesKind {
-    /// The kind that a row is of. An error names the column at fault.
+    /// Returns the kind of a row. An error names the invalid column.
     pub(super) fn new(row: &SeriesRow<'_>) -> Result<Self, SeriesError> {
         match row.kind {
             "gapless" => {
@@ -53,7 +54,7 @@ impl SeriesKind {
                     None => Ok(Self::Gapless),
                 }
             }
-            // Of 0.2, before ALTER EXTENSION UPDATE: its rows say up to where numbers were reserved.
+            // A row of release 0.2 before ALTER EXTENSION UPDATE. Such a row records the highest reserved number.
             "dense" => Ok(Self::Gapless),
             "monotonic" if row.reset.is_some() => {
                 Err(SeriesError::NoSuchArgument { kind: "monotonic", argument: "reset" })
@@ -69,7 +70,7 @@ impl SeriesKind {
         }
     }
 
-    /// Its name in SQL.
+    /// Returns the kind's name in SQL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gapless => "gapless",
@@ -78,7 +79,6 @@ impl SeriesKind {
     }
 }
 
-/// Fails unless the step is 1 to `max_step`, and that at most [`MAX_STEP`].
 fn check_steps(row: &SeriesRow<'_>) -> Result<(), SeriesError> {
     let step = row.step.ok_or(SeriesError::Missing { column: "step" })?;
     let max_step = row.max_step.ok_or(SeriesError::Missing { column: "max_step" })?;

@@ -1,8 +1,8 @@
-//! Limits of a series' parts.
+//! Limits of a series' properties.
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest name, in bytes of any encoding that Postgres knows.
+/// The longest name, in bytes of any server encoding.
 pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
 /// The longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 512;

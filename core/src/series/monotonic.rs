@@ -1,28 +1,31 @@
-//! Monotonic series: the present number of each key in memory, without a lock on the way of a number (the scheme of `WeChat`'s
-//! seqsvr: keys share one stored maximum by sections).
+//! Monotonic series: the last number of each key in memory. Taking a number needs no lock. (The scheme of `WeChat`'s
+//! seqsvr: the keys of a section share one stored maximum.)
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `hash` | in which section a key is, for ever; where it is in memory, until the next start |
-//! | `section` | which numbers a section's keys may have |
-//! | `bucket` | the numbers of some keys in 128 bytes |
-//! | `keys` | all of them: taking a number |
+//! | `hash` | the section of a key, and the key's position in memory |
+//! | `section` | the numbers that a section's keys may have |
+//! | `bucket` | the numbers of some keys, in 128 bytes |
+//! | `keys` | all keys: taking the next number of a key |
 //!
-//! A **section** has one range of numbers, which was taken out of its tag's buffers. The next number of a key is the one after
-//! its last, or the first of the range if that is higher; if the range ends before it, the section needs the next range. Two
-//! keys of a section may have the same number, one key never has one twice.
+//! A **section** has one range of numbers, taken out of the buffers of the section's tag. The next number of a key is its
+//! last number plus the increment, but at least the first number of the range. If the range ends before that number, the
+//! section needs the next range. Two keys of a section may have the same number, but one key never gets a number twice.
 //!
-//! A key that is not in memory goes on above all that left it: a section's **base** is the highest number with which any of its
-//! keys did. After a restart it goes on in the next range of the tag, which is above everything that was reserved before.
+//! A key that is not in memory continues above all keys that were evicted. The section's **base** is the highest number
+//! of any evicted key. After a restart, keys continue in the next range of the tag, which is above all earlier
+//! reservations.
 //!
-//! No number is given twice:
+//! No number is given twice to a key:
 //!
-//! - *two takers*: an entry is moved on by one compare-and-swap, and the one that it succeeds for has the number.
-//! - *an entry that leaves*: keys come and go under the lock of their bucket. The base is raised to the entry's number before
-//!   a compare-and-swap takes that very number away, so that a key that is not there is never below what it had.
-//! - *a place that changes hands*: a section has an **owner**, a number that no other time of any section has. A taker knows it
-//!   from when it found the section and looks at it again after its compare-and-swap. When the place is given to another
-//!   section, the owner changes first, then all entries are swept away, and then the place is opened.
+//! - *Two takers.* One compare-and-swap advances an entry. Only the taker whose compare-and-swap succeeds gets the
+//!   number.
+//! - *An eviction.* Keys come and go under the lock of their bucket. The base is raised to the entry's number before a
+//!   compare-and-swap removes the entry with that same number. A key that comes back is therefore never below its last
+//!   number.
+//! - *A slot that another section takes.* A section has an **owner**, a number that is used only once. A taker remembers
+//!   the owner from the time when it found the section, and checks the owner after its compare-and-swap. If a slot is given
+//!   to another section, the owner changes first. Then all entries are swept away, and then the section is opened.
 
 mod bucket;
 mod hash;

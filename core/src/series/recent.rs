@@ -1,26 +1,27 @@
-//! The numbers that a session got last, of so many keys as it has room for.
+//! The last numbers that a session got, for a bounded number of keys.
 
 use super::key::Key;
 use rustc_hash::FxHashMap;
 
-/// A key of a series, by the series' id.
 type KeyOfSeries = (i64, Key);
 
-/// The numbers that a session got last, of the [`Recent::KEYS`] keys at least that it used last, and of twice as many at most.
+/// The last numbers that a session got. Remembers at least the [`Recent::KEYS`] keys used last, and at most twice as
+/// many.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// Of the key that it used last, which is not noted among the others yet: of many numbers of one key only the last one is.
+    /// The key used last, and its number. The maps below get this entry only when another key is used, because many calls
+    /// use the same key.
     last: Option<(KeyOfSeries, i64)>,
     present: FxHashMap<KeyOfSeries, i64>,
-    /// Those before, which are forgotten when the others are as many.
+    /// Older entries. The entries of `present` replace them when `present` is full.
     former: FxHashMap<KeyOfSeries, i64>,
 }
 
 impl Recent {
-    /// Of how many keys at least a number is remembered.
+    /// The least number of keys that are remembered.
     pub const KEYS: usize = 1_000;
 
-    /// Notes a number.
+    /// Records a number.
     #[inline]
     pub fn record(&mut self, series: i64, key: &Key, number: i64) {
         match &mut self.last {
@@ -31,14 +32,14 @@ impl Recent {
 
     fn record_another(&mut self, series: i64, key: &Key, number: i64) {
         let Some((place, recorded)) = self.last.replace(((series, key.clone()), number)) else { return };
-        // The last key is one of them.
+        // The last key counts as one of the keys.
         if self.present.len() + 1 >= Self::KEYS && !self.present.contains_key(&place) {
             self.former = std::mem::take(&mut self.present);
         }
         self.present.insert(place, recorded);
     }
 
-    /// The last number of a key.
+    /// Returns the last number of a key; None if it is not remembered.
     pub fn last(&self, series: i64, key: Key) -> Option<i64> {
         let place = (series, key);
         match &self.last {

@@ -2,16 +2,18 @@
 //!
 //! | in a template | gives |
 //! | --- | --- |
-//! | `{YYYY}`, `{YY}` | the year of the period in four digits, or the last two of them |
-//! | `{MM}`, `{DD}` | its month and its day |
-//! | `{n}` | the number; exactly one per template |
-//! | `{n:6}` | the number with zeros before it up to 6 digits (1 to 19), and in full where it has more |
+//! | `{YYYY}`, `{YY}` | the year of the period in four digits, or in its last two digits |
+//! | `{MM}`, `{DD}` | the period's month and day |
+//! | `{n}` | the number; exactly once in a template |
+//! | `{n:6}` | the number with leading zeros to at least 6 digits (1 to 19) |
 //! | `{{`, `}}` | a brace |
 //!
-//! All else stands for itself. A tag whose count starts anew each period has the same numbers in every one, so
-//! its template must say the period. It must say no more than that, since a key shows the period's first day and
-//! not the day it was made. All fields but the number have a fixed width, so keys of different periods or numbers
-//! always differ, up to the year 9999. Keys with `{YY}` in place of `{YYYY}` come again after a century.
+//! All other text stands for itself. A tag that starts over each period has the same numbers in every period, so its
+//! template must contain the period. The template must not contain a finer date, because a key shows the period's first
+//! day.
+//!
+//! All fields but the number have a fixed width, so keys of different periods or numbers differ up to the year 9999. Keys
+//! with `{YY}` in place of `{YYYY}` repeat after a century.
 
 mod error;
 mod field;

@@ -1,37 +1,39 @@
-//! The check of the wall clock: a reading is compared with an earlier one by a clock that cannot be stepped.
+//! The check of the wall clock against a monotonic clock.
 //!
-//! A wall clock that an operator, a virtual machine or a broken time server sets years ahead would take ids
-//! with it, and they could never come back. So a sudden step forward beyond a limit is not followed: ids go on
-//! with the time that has really passed since the *clock reference*, the furthest reading that was believed. A step back never
-//! moves it: else the clock's coming back would look like a step forward.
+//! An administrator, a virtual machine or a broken time server may set the wall clock years ahead. Ids that followed it
+//! could never come back. Ids therefore do not follow a sudden step forward beyond a limit. They go on from the *clock
+//! reference*, the furthest believed reading, by the time that has really passed. A step back does not change the clock
+//! reference: otherwise the clock's return would look like a step forward.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The machine's clocks at one moment.
+/// One reading of the machine's clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The wall clock, which is stepped by people and by NTP.
+    /// The wall clock. People and NTP may step it.
     pub wall: UnixMicros,
-    /// The start of the machine that `since_boot` counts from; empty where that is not known.
+    /// An identifier of the machine's last start; empty if unknown.
     pub boot: String,
-    /// Microseconds since then, of a clock that cannot be stepped and that goes on while the machine sleeps.
+    /// Microseconds since the machine's start. This clock cannot be stepped, and goes on while the machine sleeps.
     pub since_boot: u64,
 }
 
-/// A judgement of the wall clock.
+/// The result of a check of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It agrees with the clock reference, is ahead of it by no more than the limit, or cannot be compared: the next clock reference.
+    /// The reading agrees with the clock reference, is ahead by no more than the limit, or cannot be compared. It becomes
+    /// the clock reference.
     Believed {
         /// The step forward since the clock reference.
         step: Duration,
     },
-    /// It is behind the clock reference, which stays: it is used, as ids that follow it cannot be too far ahead.
+    /// The reading is behind the clock reference, which stays. Ids follow the reading, because it cannot be too far
+    /// ahead.
     Behind,
-    /// It is too far ahead of the clock reference to be followed.
+    /// The reading is too far ahead of the clock reference, so ids do not follow it.
     Ahead {
         /// The distance ahead.
         by: Duration,
@@ -41,20 +43,20 @@ pub enum Verdict {
 }
 
 impl Reading {
-    /// Returns how far the wall clock was stepped since an earlier reading, in microseconds, positive forward; None
-    /// where the machine was started in between.
+    /// Returns the step of the wall clock since an earlier reading, in microseconds, positive for a step forward. None if
+    /// the machine was started in between.
     pub fn step_since(&self, earlier: &Self) -> Option<i64> {
         let comparable = !self.boot.is_empty() && self.boot == earlier.boot;
         (comparable && self.since_boot >= earlier.since_boot)
             .then(|| self.wall.0.saturating_sub(earlier.expected(self.since_boot).0))
     }
 
-    /// Returns what the wall clock shows so long after the boot if it is not stepped.
+    /// Returns the time that the wall clock would show at `since_boot` if it were not stepped.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
         UnixMicros(self.wall.plus_micros(since_boot).0.saturating_sub_unsigned(self.since_boot))
     }
 
-    /// Returns what to make of this reading, given the clock reference and the largest step forward to be followed.
+    /// Compares this reading with the clock reference. `max_clock_jump`: the largest step forward that ids follow.
     pub fn judged_by(&self, clock_reference: &Self, max_clock_jump: Duration) -> Verdict {
         match self.step_since(clock_reference) {
             None => Verdict::Believed { step: Duration::ZERO },
@@ -71,7 +73,7 @@ impl Reading {
     }
 }
 
-/// Returns whether a step forward is too far to be followed.
+/// Returns true if ids must not follow a step forward of this size.
 pub fn is_too_far(step: Duration, max_clock_jump: Duration) -> bool {
     step > max_clock_jump && holds(Guard::JumpNotFollowed)
 }

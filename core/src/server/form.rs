@@ -1,47 +1,48 @@
-//! The form of a file, and the release that wrote it: what every release can read of the files of all others.
+//! The head of a file: its form and the release that wrote it. Every release can read the heads of all others.
 
 use crate::error::excerpt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The version of this build, as in `Cargo.toml`.
+/// This build's version, as in `Cargo.toml`.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// The head of every file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The form: it grows with every change of what the file says, so that no release leaves out what it does not know.
+    /// The form's number. It grows with every change of the content, so that no release drops content that it does not
+    /// know.
     pub version: u32,
-    /// The release that wrote it.
+    /// The release that wrote the file.
     pub release: String,
 }
 
 impl Head {
-    /// The head of a file that is written now.
+    /// Returns the head of a file that this release writes.
     pub fn new(version: u32) -> Self {
         Self { version, release: RELEASE.to_owned() }
     }
 }
 
-/// A file in a newer form than this release knows.
+/// A file in a newer form than this release can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
-    /// The form that the file has.
+    /// The file's form.
     pub version: u32,
-    /// The newest form that this release reads.
+    /// The newest form that this release can read.
     pub known: u32,
-    /// The release that wrote it, as a message can quote it.
+    /// The release that wrote the file, shortened for messages.
     pub release: String,
 }
 
-/// Returns whether a file is in a newer form than `known`. Nothing but its head is understood.
+/// Returns the head of a file that is in a newer form than `known`; else None.
 pub fn newer(text: &[u8], known: u32) -> Option<Newer> {
     let Head { version, release } = serde_json::from_slice(text).ok()?;
     (version > known).then(|| Newer { version, known, release: excerpt(&release) })
 }
 
 impl Newer {
-    /// The way out, as the sentence of a HINT.
+    /// Returns the text of a HINT that says which release to install.
     pub fn hint(&self) -> String {
         let release = &self.release;
         if release == RELEASE {
@@ -53,7 +54,7 @@ impl Newer {
     }
 }
 
-/// As the sentence of a DETAIL.
+/// The text of a DETAIL.
 impl fmt::Display for Newer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { version, known, release } = self;

@@ -1,28 +1,29 @@
-//! The issuer: a server's right to issue, as which node, and up to where.
+//! The issuer: decides as which node a server issues, and up to which position.
 //!
-//! All changes go the same way, one at a time, under the *state lock*: read the stored state, take it up as what it is
-//! here and now, change it, write it durably. Only then sessions have what was reserved. A *term* is a time of
-//! issuing as one node.
+//! All changes take the same steps under the *state lock*, one change at a time. The issuer reads the stored state, opens
+//! it for the present server, changes it, and writes it durably. Only then may sessions use the reserved positions. A
+//! *term* is a period in which one node issues.
 //!
-//! An issuer reaches the state's file, the machine's clocks and the lock through the traits [`Host`] and [`StateStore`].
-//! The server implements them over what Postgres and the system have, the simulation in memory; each call may be the last
-//! before a crash.
+//! An issuer reaches the state file, the clocks and the lock through the traits [`Host`] and [`StateStore`]. The server
+//! implements them with Postgres and the operating system, and the simulation in memory. A crash may follow any call.
 
+mod clock;
+mod counter;
 mod error;
 mod host;
-mod issuing;
 mod repair;
 mod shared;
 mod slot;
 mod slot_assignment;
+mod state_file;
 
 pub use crate::server::state::MAX_SLOTS;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
-pub use host::{Cluster, Host, Settings, StateStore};
-pub use issuing::Issuer;
+pub use host::{Cluster, Host, Settings};
 pub use repair::{Accepted, Compared, Renewed};
-pub use shared::{IssuerCounts, IssuerMemory};
+pub use shared::{IssuerCounts, IssuerMemory, IssuerStatus};
 pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};
+pub use state_file::StateStore;
 
 use crate::clock::UnixMicros;
 use crate::generator::drift::GeneratorError;
@@ -30,20 +31,29 @@ use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
-use issuing::{Counter, Step, begin_above_reads, end};
+use counter::{Counter, Step, begin_above_reads, end};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Time by which the mark is raised beyond `reserve`, and before it is met: enough for the launcher to wake up and the disk to
-/// take it.
+/// The high-water mark is raised this long before it is reached, and by this much beyond `reserve`. The time is enough
+/// for the launcher to wake up and for the disk to write.
 pub const LEAD: Duration = Duration::from_millis(100);
 
-/// The least time between two looks at the mark.
+/// The least time between two checks of the high-water mark.
 const BREATH: Duration = Duration::from_millis(20);
 
+/// The issuer, as one process of the server uses it.
+#[derive(Debug)]
+pub struct Issuer<'a, H> {
+    /// The part in shared memory.
+    pub shared: &'a IssuerMemory,
+    /// The server, or a simulated server.
+    pub host: H,
+}
+
 impl<H: Host> Issuer<'_, H> {
-    /// Sees to it that the next call for ids of a layout finds something to take: gives the layout a place where it has none,
-    /// raises the mark, or begins a term. For a session that found nothing. Gives the source of its ids.
+    /// Prepares the next call for ids of a layout, after a session found no positions. Assigns a slot if the layout has
+    /// none, and raises the high-water mark or begins a term. Returns the source of the layout's ids.
     pub fn provide_in(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         let mut issuing = self.host.lock();
         let slot_ref = self.assign_slot_in(&mut issuing, layout)?;
@@ -57,7 +67,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(slot_ref)
     }
 
-    /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
+    /// Raises the high-water marks of open terms before ids reach them. Called by the launcher. Returns the time until
+    /// the next call is due; None if no term is open.
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
         self.observe_slots(&mut issuing);
@@ -68,29 +79,29 @@ impl<H: Host> Issuer<'_, H> {
         }
         let until_due = || open.iter().map(|counter| self.until_due(counter)).min().unwrap_or_default();
         let at = self.believed_now();
-        // Ids come faster than time passes.
+        // In a burst, ids are taken faster than time passes.
         let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
         if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
             self.advance(&mut issuing, &mut state, None)?;
         }
-        // Not far enough where the expiry of a lease is near.
+        // If a lease is about to expire, the raise is shorter, so the next check may be due at once.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
     }
 
-    /// The time until the mark has to be raised, if ids keep pace with the clock.
+    /// Returns the time until the high-water mark must be raised, if ids keep pace with the clock.
     fn until_due(&self, Counter { layout, generator, .. }: &Counter<'_>) -> Duration {
         let at = self.believed_now().max(layout.instant_of(generator.next()));
         let left = layout.instant_of(generator.limit()).since(at);
         left.saturating_sub(LEAD)
     }
 
-    /// Takes up the state as soon as the server runs: what it says of a promotion is known best now, and errors are in the
-    /// log before a session needs an id. Writes the first one, by which copies of this server are known.
+    /// Opens the state when the server starts. A promotion is best judged now, and errors reach the log before a session
+    /// needs an id. Writes the first state, by which copies of this server are recognised later.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let mut state = self.open(&mut issuing)?;
-        // It was read from no file.
+        // Without a file identity, the state is new and was not read from a file.
         if state.home.file.is_none() {
             self.believe(&mut state);
             self.write(&state)?;
@@ -99,11 +110,11 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Ends the term, and notes exactly how far ids were issued. A session that goes on after that, because it is the
-    /// launcher that ends and not the server, begins another.
+    /// Ends all terms, and records the exact position that each has reached. If only the launcher ends and the server
+    /// goes on, the next session begins a new term.
     ///
     /// # Errors
-    /// [`IssuerError`]: the next start begins at the mark, as after a crash.
+    /// [`IssuerError`]: the next start begins at the high-water mark, as after a crash.
     pub fn stop(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if self.open_counters(&issuing).is_empty() {
@@ -117,9 +128,10 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)
     }
 
-    /// Has `slot_ref` use another rollback value, because the clock was stepped back behind the present one's ids; whether there
-    /// was one whose mark the clock has passed. `generation` is the generator's as it was before the clock was found behind:
-    /// where it has changed, another process was faster.
+    /// Switches the layout at `slot_ref` to another rollback value, because the clock is behind the ids of the current
+    /// one. Returns false if the clock has not passed the high-water mark of any other value. `generation` is the
+    /// generator's generation before the step back was found. If the generation has changed, another process has already
+    /// switched.
     pub fn switch_rollback_at(&self, slot_ref: SlotRef, generation: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(true) };
@@ -136,8 +148,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(true)
     }
 
-    /// Has another worker id issue, for the same reason, where the server chooses it itself; None where it does not. Else whether
-    /// there was one.
+    /// Switches to another worker id because the clock is behind the ids of the current one. Returns None if the server
+    /// does not choose its worker id itself, and Some(false) if no other worker id can be used.
     pub fn take_another(&self, slot_ref: SlotRef, generation: u64) -> Result<Option<bool>, IssuerError> {
         let now = self.believed_now();
         let taken = self.change_of(|issuing, state, here| {
@@ -145,7 +157,7 @@ impl<H: Host> Issuer<'_, H> {
                 Some(counter) if counter.generator.generation() == generation => {
                     state.take_another(here, now)
                 }
-                // Another process was faster.
+                // Another process has already switched.
                 _ => state.alone.then_some(true),
             }
         })?;
@@ -155,8 +167,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(taken)
     }
 
-    /// Has all nodes begin above whatever readers of a [safe position](crate::generator::safe_position) are told from now on,
-    /// also after the next start. So another node is no way out while the clock is behind. Before the first reader.
+    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation raises
+    /// the high-water marks of all nodes, so that readers' positions stay below later ids, also after a restart as another node.
+    /// While the clock is behind, the server therefore waits for it instead of issuing as another node.
     pub fn admit_readers(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.has_readers {
@@ -169,7 +182,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Changes the state, durably. A term of a node that is not to issue any more is ended.
+    /// Changes the state durably. Ends each term whose node may no longer issue.
     pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
         self.change_of(|_, state, here| change(state, here))
     }
@@ -192,8 +205,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(done)
     }
 
-    /// Raises the marks of all terms, writes them at once, and lets sessions have what is below; begins a term where one is
-    /// `wanted` and has not begun.
+    /// Raises the high-water marks of all open terms, writes them in one state, and lets sessions use the new positions.
+    /// Begins the term of `wanted` if it is not open.
     fn advance(
         &self,
         issuing: &mut Issuing,
@@ -233,7 +246,8 @@ impl<H: Host> Issuer<'_, H> {
         if wanted.is_some() { Ok(()) } else { failed }
     }
 
-    /// Returns what is to be done where ids of one layout come from, and its mark is raised in the state; None: nothing.
+    /// Raises the high-water mark of one layout in the state. Returns the change for the layout's generator; None if
+    /// nothing changes.
     fn step<'c>(
         &self,
         issuing: &Issuing,
@@ -252,7 +266,7 @@ impl<H: Host> Issuer<'_, H> {
         let ahead = settings.reserve + LEAD;
         let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
         if !begun && next >= settings.rules.drift_end(&layout, at) {
-            // Nothing may be issued, so there is nothing to reserve.
+            // The clock does not allow any ids, so no positions are reserved.
             if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
                 generator.blame_clock(next, &layout);
             }
@@ -275,7 +289,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(Some(Step { limit, ..step }))
     }
 
-    /// Checks the invariants that hold whenever the state lock is released.
+    /// Checks the invariants that hold when the state lock is released.
     fn check(&self, issuing: &Issuing, state: &State) {
         if !cfg!(debug_assertions) {
             return;
@@ -295,7 +309,7 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// The position below which all ids of a layout are that this server gave or reserved, as whichever node.
+    /// Returns a position of the layout above all ids that this server issued or reserved, under any node.
     ///
     /// # Errors
     /// [`IssuerError`]: the state cannot be read.
@@ -305,19 +319,19 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
-    /// Returns what keeps ids from being issued, in a few words, as far as that is known without trying; None where
-    /// nothing does.
+    /// Returns a short reason why no ids can be issued, if one is visible without an attempt; None without an obstacle.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }
 
-    /// The same in any layout, and what hands out its positions; that of the server's own where it has none yet.
+    /// Returns the obstacle for ids of any layout. `generator` serves the layout; the server's own generator stands for a
+    /// layout without a slot.
     pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
-        let (counts, is_own) = (&self.shared.counts, layout == &self.shared.layout);
+        let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {
             Err(error) => Some(error.to_string()),
-            Ok(_) if counts.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
-            Ok(_) if counts.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
+            Ok(_) if status.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
+            Ok(_) if status.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
                 Some("the lease of the worker id has ended".into())
             }
             Ok(next) if is_own => self.out_of_time(layout, next),
@@ -328,7 +342,6 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Returns what of the clock keeps a position from being issued.
     fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
         let now = self.believed_now();
         if let Err(error) = layout.tick(now) {
@@ -338,7 +351,7 @@ impl<H: Host> Issuer<'_, H> {
         too_far.then(|| "ids are further ahead of the clock than max_drift".into())
     }
 
-    /// The position that would be issued next; 0 where no node issues.
+    /// Returns the position that the server's own layout would issue next; 0 if no node issues.
     fn next_position(&self) -> Result<Position, IssuerError> {
         let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
         let open = |(state, file): (State, _)| state.open(&here.with_file(file));

@@ -1,10 +1,12 @@
-//! The life of a saved-range file: at the server's start, as ids of it are taken up, and at its stop.
+//! The saved-range file: written at the server's stop, and read by the refill workers after its start.
 //!
-//! The process that starts all others takes the ids out of the buffers when all others have ended, and writes them to the
-//! file. A refill worker goes on with them when the server runs again, so a restart leaves no gap. The file is only a
-//! note. What decides is the row: its version must still be what it was after the reservation, and taking the ids up
-//! changes it. What was taken up is noted in the file, too, before it is handed out: so it is taken up once or never,
-//! whichever of both is set back to an earlier state. A crash leaves a gap and nothing else.
+//! The postmaster waits until all other processes have ended. It then takes the unused ids out of the buffers and writes
+//! them to the file. After the next start, a refill worker continues with these ids, so a restart leaves no gap.
+//!
+//! The row in the tag table decides if a saved range is valid. The row's version must equal the version after the range
+//! was reserved, and using the range changes it. The worker also records the use in the file before it hands out an id. A
+//! saved range is thus used at most once, even if the table or the file is restored from an older state. A crash only
+//! leaves a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -14,47 +16,48 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 
-/// The file. A process may end before and after each call, and the machine may fail.
+/// The file. A process may end before and after each call, and the machine may crash.
 pub trait SavedRangeFile {
-    /// The system's errors.
+    /// The error type: usually an I/O error.
     type Error: fmt::Display + From<serde_json::Error>;
 
-    /// All that it holds; None where there is none.
+    /// Returns the file's content; None without a file.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// Writes a text behind all that it holds, in one piece, and durably. Nothing where there is no file. After a crash some
-    /// beginning of the text is there.
+    /// Appends a text to the file in one write, durably. Does nothing without a file. After a crash, the file may end
+    /// with a part of the text.
     ///
     /// # Errors
-    /// The system's; then, too, some beginning may be there.
+    /// The file may then also end with a part of the text.
     fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
 
-    /// Has it hold a text and nothing else, durably. After a crash it holds all that it did before or all of the text.
+    /// Replaces the file's content durably. After a crash, the file holds the old content or the new text.
     ///
     /// # Errors
-    /// The system's; then it holds the one or the other.
+    /// The file then holds the old content or the new text.
     fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
 
-    /// Tells the log that left-over ids are lost, because it could not be written down that they are taken up.
+    /// Logs that saved ranges are lost, because the file could not record their use.
     fn say_lost(&self, error: &Self::Error);
 }
 
-/// The outcome of a stop for the file.
+/// The result of saving at a stop.
 #[derive(Debug)]
 pub enum Saved {
-    /// There was nothing to write down.
+    /// There were no ids to save.
     Nothing,
-    /// It holds what there is to note. If all of the former one was not read, this says why: it is lost.
+    /// The file was written. If a part of the previous content could not be read, the value holds the reason; that part
+    /// is lost.
     Written(Option<Unreadable>),
-    /// A newer release wrote it, for which it is still good: it stays as it is.
+    /// A newer release wrote the file, and can still use it. The file is unchanged.
     Kept(Unreadable),
 }
 
-/// Writes down what there is when nothing else runs any more: the tags `in_use`, and what was noted of others whose
-/// databases are there.
+/// Saves the unused ids after all other processes have ended. The file gets the tags `in_use`, and the saved ranges of
+/// other tags whose databases exist.
 ///
 /// # Errors
-/// The system's: ids that were not handed out are lost.
+/// The file's error. Ids that were not handed out are then lost.
 pub fn save<F: SavedRangeFile>(
     file: &F,
     in_use: Vec<InUse>,
@@ -74,7 +77,7 @@ pub fn save<F: SavedRangeFile>(
     Ok(Saved::Written(lost))
 }
 
-/// Returns what a file says, and what is wrong with a part of it; None where there is no file.
+/// Returns the file's records, and the damage to a part of them; None without a file.
 fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option<Unreadable>)>, Unreadable> {
     let Some(text) = file.read().map_err(|error| Unreadable::Io(error.to_string()))? else { return Ok(None) };
     let records = saved_ranges::from_text(&text)?;
@@ -82,14 +85,14 @@ fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option
     Ok(Some((records, damage)))
 }
 
-/// Returns how far transactions came that were rolled back, as it was noted. The search for what is left over says what
-/// is wrong with the file.
+/// Returns the highest ids of rolled-back transactions in the file. Errors are ignored here: [`SavedRanges`] reports
+/// them.
 pub fn high_water_marks<F: SavedRangeFile>(file: &F) -> Vec<SavedRecord<HighWaterMark>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| saved_ranges::high_water_marks_of(&text).ok()).unwrap_or_default()
 }
 
-/// The ids left over of the tags of one database.
+/// The saved ranges of one database's tags.
 pub struct SavedRanges<F> {
     file: F,
     database: u32,
@@ -97,7 +100,8 @@ pub struct SavedRanges<F> {
 }
 
 impl<F: SavedRangeFile> SavedRanges<F> {
-    /// Reads the file. One that is missing, damaged or of a newer release says nothing; the last two come with the reason.
+    /// Reads the file. A missing, damaged or newer file gives no saved ranges. Returns the error if the file is damaged
+    /// or newer.
     pub fn of_database(file: F, database: u32) -> (Self, Option<Unreadable>) {
         let (records, error) = match records_of(&file) {
             Ok(read) => read.unwrap_or_default(),
@@ -109,7 +113,6 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         (Self { file, database, left: RefCell::new(left.collect()) }, error)
     }
 
-    /// Notes in the file that what was left over of these is taken up.
     fn record_taken<'a>(
         &self,
         reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,
@@ -117,7 +120,7 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
-            // A range reserved by other means shows that the row has passed the note.
+            // If the reservation is another range, the row has passed the saved range, which is not used.
             let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
             if let Some(left) = left {
                 let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };

@@ -1,8 +1,8 @@
-//! The state that outlasts a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
-//! no buffers, and how far transactions came that were rolled back.
+//! The text of the saved-range file: reserved ids that no buffer holds, and the highest ids of rolled-back transactions.
 //!
-//! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others. It is
-//! durable before the first of them is handed out. So they serve once, whatever state the tables are set back to.
+//! Each record is one line of JSON after the line's checksum. A saved range is used together with a line that records the
+//! use. This line is appended, and is durable before the first id is handed out. A saved range is thus used once, even if
+//! the tables are restored from an older state.
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
@@ -16,31 +16,32 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
-/// The form of the file that this version writes. It reads all that came before.
+/// The form of the file that this release writes. Older forms can be read.
 pub const VERSION: u32 = 2;
 
 /// The first form, whose lines have no checksums.
 const UNCHECKED: u32 = 1;
 
-/// After so many stops without a use of the tag a note is dropped: its tag may be no more.
+/// Number of stops after which an unused record is dropped, because its tag may no longer exist.
 pub const MAX_STOPS: u32 = 100;
 
-/// Number of notes a file holds at most; the latest ones.
+/// The most records of each kind in a file. The oldest records are dropped.
 pub const MAX_RECORDS: usize = 1_000_000;
 
-/// A tag of a server with many databases.
+/// The full name of a tag on a server with several databases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Name {
-    /// The tag's database,
+    /// The OID of the tag's database.
     pub database: u32,
-    /// the table of tags that it is in,
+    /// The OID of the table of tags.
     pub source: u32,
-    /// and what it is called.
+    /// The tag's name, in the database's encoding.
     #[serde(with = "letters")]
     pub tag: Vec<u8>,
 }
 
-/// Bytes in whatever encoding as a text, short and fast to read: each is the letter of its number.
+/// Serialises bytes in any encoding as a text: each byte becomes the character with its number. The text is short and
+/// fast to read.
 mod letters {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -56,47 +57,47 @@ mod letters {
     }
 }
 
-/// A note of a tag.
+/// A record of a tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRecord<T> {
     /// The tag.
     pub of: Name,
-    /// Number of stops since it was made.
+    /// Number of stops since the record was made.
     pub stops: u32,
-    /// The content.
+    /// The record's content.
     pub what: T,
 }
 
-/// Ids of one tag.
+/// A saved range of a tag.
 pub type RecordedRange = SavedRecord<reservation::SavedRange>;
 
-/// All that a file says.
+/// All records of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedRecords {
-    /// The highest ids of transactions that were rolled back,
+    /// The highest ids of rolled-back transactions.
     pub high_water_marks: Vec<SavedRecord<HighWaterMark>>,
-    /// and what is left over and was not taken up.
+    /// The saved ranges that are not used yet.
     pub left: Vec<RecordedRange>,
-    /// The damage that hides what is left over, if there is any.
+    /// The damage that makes the saved ranges unusable, if there is any.
     pub damage: Option<String>,
 }
 
-/// A tag that has a place when the server stops.
+/// A tag that has a slot when the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InUse {
-    /// Its name.
+    /// The tag's name.
     pub name: Name,
-    /// True if it had ids since the start, so that former notes of them hold no more.
+    /// True if the tag had ids since the start. Its previous records are then outdated.
     pub had_ids: bool,
-    /// The ids that are left.
+    /// The unused ids.
     pub left: Option<reservation::SavedRange>,
-    /// The highest id of transactions that were rolled back.
+    /// The highest id of rolled-back transactions.
     pub high_water_mark: Option<HighWaterMark>,
 }
 
 impl SavedRecords {
-    /// Returns the notes of a stop. Of tags in use that is what is left of them; of all others what was noted at former
-    /// stops, as long as their databases are there.
+    /// Returns the records to write at a stop. Tags in use get new records. Records of other tags are kept while their
+    /// databases exist.
     #[must_use]
     pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
         let mut passed = FxHashSet::default();
@@ -129,14 +130,14 @@ impl SavedRecords {
     }
 }
 
-/// Those of former stops that are not of these tags.
+/// Returns the records of other tags, with one more stop counted.
 fn unless<T>(former: Vec<SavedRecord<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item = SavedRecord<T>> {
     let kept = except(former, tags, |record| &record.of);
     kept.map(|record| SavedRecord { stops: record.stops.saturating_add(1), ..record })
         .filter(|record| record.stops <= MAX_STOPS)
 }
 
-/// Returns what has none of these keys, each looked up once.
+/// Returns the elements whose keys are not in `keys`.
 pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     all: Vec<T>,
     keys: &HashSet<K, S>,
@@ -145,7 +146,6 @@ pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     all.into_iter().filter(move |one| !keys.contains(key(one)))
 }
 
-/// The latest ones.
 fn bound<T>(records: &mut Vec<SavedRecord<T>>) {
     if records.len() > MAX_RECORDS {
         records.sort_by_key(|record| record.stops);
@@ -153,18 +153,18 @@ fn bound<T>(records: &mut Vec<SavedRecord<T>>) {
     }
 }
 
-/// Reason why a file says nothing, or not all.
+/// Reason why a file, or a part of it, cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The system does not give it; with the reason.
+    /// The operating system returned this error.
     Io(String),
-    /// A newer release wrote it: it is still good there.
+    /// A newer release wrote the file, and can still use it.
     Newer(Newer),
-    /// It is no such file; with the reason.
+    /// The file is damaged, for this reason.
     Damaged(String),
 }
 
-/// As the rest of a line of the log.
+/// The text follows the log line's first sentence.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,7 +175,6 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// A line after the first.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SavedLine {
@@ -185,14 +184,13 @@ enum SavedLine {
     Taken(TakenUp),
 }
 
-/// A line that says that the ids of a note were taken up.
 #[derive(Serialize, Deserialize)]
 struct TakenUp {
     of: Name,
     version: i64,
 }
 
-/// The file that says these.
+/// Returns the text of a file with these records.
 pub fn to_text(records: SavedRecords) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&Head::new(VERSION))?;
     text.push(b'\n');
@@ -203,8 +201,8 @@ pub fn to_text(records: SavedRecords) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the line that is appended to the file when the ids of a note are taken up. It names the tag and the note's
-/// version. It begins with a newline, as the last line may be broken off.
+/// Returns the line that records the use of a saved range. The line names the tag and the range's version. It begins with
+/// a newline, because the file's last line may be incomplete.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
     let mut text = vec![b'\n'];
     SavedLine::Taken(TakenUp { of, version }).write(&mut text)?;
@@ -212,7 +210,7 @@ pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
 }
 
 impl SavedLine {
-    /// Writes it behind a text, with its checksum.
+    /// Appends the line to a text, with its checksum.
     fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let json = serde_json::to_vec(self)?;
         text.extend(format!("{:08x} ", crc32fast::hash(&json)).into_bytes());
@@ -221,15 +219,15 @@ impl SavedLine {
         Ok(())
     }
 
-    /// Reads it, of a file of this form. What this version writes behind a file of the first form has its checksum all the
-    /// same.
+    /// Parses a line of a file in this form. Lines of the first form have no checksum, but lines that this release
+    /// appended to such a file have one.
     fn read(text: &[u8], form: u32) -> Result<Self, String> {
         let json = if form == UNCHECKED && text.starts_with(b"{") { text } else { checked(text)? };
         serde_json::from_slice(json).map_err(|error| excerpt(&error.to_string()))
     }
 }
 
-/// Returns what follows a checksum, if that is right.
+/// Returns the text after a checksum, if the checksum is right.
 fn checked(text: &[u8]) -> Result<&[u8], String> {
     const DIGITS: usize = 8;
     let (sum, json) = text.split_at_checked(DIGITS).ok_or("a line is too short")?;
@@ -238,8 +236,8 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
     if sum == Some(crc32fast::hash(json)) { Ok(json) } else { Err("a line has a wrong checksum".to_owned()) }
 }
 
-/// Returns what a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other
-/// damage may hide what was taken up, so that nothing is left over; floors count as far as they can be read.
+/// Returns a file's records. An incomplete last line is ignored, because its write was never confirmed. Any other damage
+/// may hide the use of a saved range, so all saved ranges are dropped. Readable high-water marks are kept.
 pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     let mut records = SavedRecords::default();
     let mut taken = FxHashSet::default();
@@ -267,7 +265,7 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     Ok(records)
 }
 
-/// Returns what a file says of transactions that were rolled back, which comes first: the rest of it is not read.
+/// Returns the highest ids of rolled-back transactions. These lines come first, so the other lines are not read.
 pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
     let lines = lines.map(|line| SavedLine::read(line, form));
@@ -283,7 +281,7 @@ pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>
         .collect())
 }
 
-/// The form of a file, and the whole lines behind the first one, which says that this is such a file.
+/// Returns a file's form, and the complete lines after its head.
 fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadable> {
     let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -301,7 +299,7 @@ fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadabl
     Ok((head.version, lines.filter(|line| line.ends_with(b"\n") && line.len() > 1)))
 }
 
-/// Returns what both buffers of a tag have left, if that is one range of one period.
+/// Returns the unused ids of both buffers of a tag, if they form one range of one period.
 pub fn rest(buffer_states: &BufferStates) -> Option<(Range, Period)> {
     let mut buffer_states =
         [buffer_states.current, buffer_states.next].into_iter().flatten().filter(|buffer| buffer.left() > 0);

@@ -1,9 +1,9 @@
 //! A server's state: its identity, the node that it issues as, and the high-water mark of each node.
 //!
-//! A *mark*, the high-water mark, is the position below which a node may issue. It is raised in the state, the
-//! state is made durable, and only then are positions below it handed out. So a server that starts again begins at
-//! the mark, and clock steps and crashes need no special case. What follows are pure transitions of the state;
-//! the shell keeps it in a file, and writes it before it acts on it.
+//! A *high-water mark* is the position below which a node may issue. It is raised in the state, and the state is made
+//! durable, before positions below it are handed out. A server that starts again begins at the high-water mark, so clock
+//! steps and crashes need no special case. These modules hold pure transitions of the state. The shell keeps the state in
+//! a file, and writes the file before it acts on the new state.
 
 mod chosen;
 mod error;

@@ -65,9 +65,9 @@ impl Leases {
             self.launch.ended(end, host, uptime);
         }
         renew(host, issuer, &mut self.renewal);
-        let known = KnownRegistry::of(&host.live.shared.counts);
+        let known = KnownRegistry::of(&host.live.shared.status);
         let pending = requests.request.pending().is_some();
-        let changes = RegistryChanges::take(requests, &host.live.shared.counts);
+        let changes = RegistryChanges::take(requests, &host.live.shared.status);
         match self.launch.next(pending, slot.database.get() == 0, known, changes, host, uptime) {
             LaunchAction::Start(task, database) => {
                 slot.database.set(database);

@@ -56,7 +56,7 @@ fn look_after(host: &Host<'_>, database: u32) {
 /// Asks for a renewal where one is due, as the launcher does.
 pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Renewal) {
     let (live, uptime) = (&host.live, host.uptime());
-    let Some(expiry) = live.shared.counts.expiry().filter(|_| live.shared.is_issuing()) else {
+    let Some(expiry) = live.shared.status.expiry().filter(|_| live.shared.is_issuing()) else {
         return;
     };
     let (now, duration) = (issuer.believed_now(), host.settings().duration);
@@ -66,7 +66,7 @@ pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Rene
         length: live.requests.length(duration),
         setting: duration,
         is_asked: live.requests.renew.load(Acquire),
-        has_jumped: live.shared.counts.clock_ahead.load(Relaxed) > 0,
+        has_jumped: live.shared.status.clock_ahead.load(Relaxed) > 0,
     };
     if renewal.round(lapse, uptime).ask {
         live.requests.ask_to_renew();

@@ -406,7 +406,7 @@ impl World {
         let live = this.live().map(|live| {
             let generator = &live.shared.generator;
             let (next, limit) = (generator.next().0 >> 6, generator.limit().0 >> 6);
-            let (trouble, expiry) = (live.trouble.borrow().clone(), live.shared.counts.expiry());
+            let (trouble, expiry) = (live.trouble.borrow().clone(), live.shared.status.expiry());
             let wanted = live.requests.request.pending();
             format!(
                 "next {next} limit {limit} {trouble:?} wants {wanted:?} lease until {expiry:?} {:?}",

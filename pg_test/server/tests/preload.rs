@@ -47,6 +47,15 @@ fn generating_without_preload_says_what_to_do(server: &mut Server) -> Result<()>
         assert!(names || !call.contains("uuid"), "{error:?}");
         assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
     }
+    for (function, arguments) in [
+        ("snowflake_ids.layout_check", "'41/5/5/12', 'web'"),
+        ("snowflake_ids.layout_change", "'41/5/5/12', 'web'"),
+        ("snowflake_ids.layout_change", "'javascript'"),
+    ] {
+        let error = client.fails(&format!("select {function}({arguments})"), sql::NOT_IN_STATE)?;
+        let names = error.detail().is_some_and(|detail| detail.starts_with(&format!("{function}() needs")));
+        assert!(names, "{function}({arguments}): {error:?}");
+    }
     let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
     assert_eq!(client.one::<i64>(status)?, 2, "the session lives on");
     Ok(())

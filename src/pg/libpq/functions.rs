@@ -1,8 +1,7 @@
-//! libpq's functions, found when the first of them is needed.
+//! libpq's functions, loaded at first use.
 //!
-//! Most processes never need them, and a server may be built without libpq's headers or come with another version than
-//! the one that this extension was built with; the functions used here are in all of them. The server's own module for
-//! replication needs libpq, and brings it into the process.
+//! Most processes never need libpq. A server may be built without libpq's headers, or may have another version of libpq
+//! than the build machine. All versions have the functions used below. The server's module for replication loads libpq.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -10,33 +9,34 @@ use pgrx::{PgSqlErrorCode, function_name, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-/// A module of every server that is linked with libpq; from the server's own folder, whatever `dynamic_library_path`.
+/// A module that every server has and that is linked with libpq. `$libdir` makes the path independent of
+/// `dynamic_library_path`.
 const MODULE: &CStr = c"$libdir/libpqwalreceiver";
 
-/// A connection of libpq's.
+/// libpq's connection object.
 #[repr(C)]
 pub struct PgConn([u8; 0]);
 
-/// An answer of libpq's.
+/// libpq's result object.
 #[repr(C)]
 pub struct PgResult([u8; 0]);
 
-/// An option that libpq knows.
+/// libpq's description of a connection option.
 #[repr(C)]
 pub struct ConnInfoOption {
-    /// Null in the one that ends a list.
+    /// The name; null in the entry that ends a list.
     pub keyword: *const c_char,
     environment: *const c_char,
     compiled: *const c_char,
-    /// Its value; null where it has none.
+    /// The value; null if the option is not set.
     pub value: *const c_char,
     label: *const c_char,
-    /// The way it is shown to people: with a `D` in it, it is for libpq's own purposes.
+    /// The way clients should show the option. A `D` marks options for libpq's internal use.
     pub display: *const c_char,
     size: c_int,
 }
 
-/// Called with each notice.
+/// The callback for notices.
 pub type NoticeReceiver = unsafe extern "C" fn(*mut c_void, *const PgResult);
 
 macro_rules! functions {
@@ -47,10 +47,9 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// # Safety
-            /// These names in the process are libpq's.
+            /// # Safety The process has loaded libpq, and no other library defines these names.
             unsafe fn find() -> Self {
-                // SAFETY: the types are those of libpq's header, and stay the same as long as its library's name does.
+                // SAFETY: the types are those of libpq's header, which stay the same for a given library name.
                 unsafe {
                     Self {
                         $($name: std::mem::transmute::<
@@ -93,10 +92,10 @@ functions! {
     free_options = c"PQconninfoFree"(*mut ConnInfoOption);
 }
 
-/// libpq, which is loaded at the first call. Where it can't be, the server's error is thrown.
+/// Returns libpq's functions. The first call loads libpq, and throws the server's error if that fails.
 pub fn libpq() -> &'static Functions {
     static FOUND: OnceLock<Functions> = OnceLock::new();
-    // SAFETY: the name is a constant. The server loads its modules so that what they need is seen by all.
+    // SAFETY: the name is a constant. The server loads modules so that the symbols of their libraries are visible to all.
     FOUND.get_or_init(|| unsafe {
         pg_sys::load_file(MODULE.as_ptr(), false);
         Functions::find()
@@ -104,7 +103,7 @@ pub fn libpq() -> &'static Functions {
 }
 
 fn symbol(name: &CStr) -> *mut c_void {
-    // SAFETY: looks for a name.
+    // SAFETY: looks up a symbol.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if found.is_null() {
         let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;

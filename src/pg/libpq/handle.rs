@@ -1,4 +1,4 @@
-//! A connection as libpq has it, and its answers: each call safe, and none that waits.
+//! Safe wrappers for libpq's connections and results. Only libpq's own lookup of host names can block.
 
 use super::ceiling::Ceiling;
 use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
@@ -8,7 +8,7 @@ use snowflake_ids_core::registry::wire::{MAX_BYTES, said};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
 
-// libpq's numbers for what its functions tell.
+// Values of libpq's enums.
 const CONNECTION_OK: c_uint = 0;
 const CONNECTION_BAD: c_uint = 1;
 const POLLING_READING: c_uint = 1;
@@ -21,10 +21,10 @@ const COMMAND_OK: c_uint = 1;
 const TUPLES_OK: c_uint = 2;
 const FATAL_ERROR: c_uint = 7;
 
-/// Memory that libpq may take: for an answer of the longest that is read, a buffer of up to twice its length, and a copy.
+/// Memory that libpq may take: a buffer of up to twice the longest accepted result, a copy, and a reserve.
 const ROOM: usize = 5 * MAX_BYTES;
 
-/// A connection, and one of the file descriptors that the server lets a process have.
+/// A libpq connection, together with the file descriptor that it takes from the server's budget.
 pub struct Handle {
     libpq: &'static Functions,
     connection: NonNull<PgConn>,
@@ -33,7 +33,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn start<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, ConnectionError> {
         let failed = |why: &str| ConnectionError::Unreachable(why.to_owned());
         let options: Result<Vec<_>, _> =
@@ -46,12 +46,12 @@ impl Handle {
         let libpq = libpq();
         let descriptor =
             Descriptor::acquire().ok_or_else(|| failed("this server has too many files open"))?;
-        // SAFETY: two arrays of the same length that end with null; what they point to outlives the call.
+        // SAFETY: two arrays of the same length that end with null; the strings outlive the call.
         let connection = unsafe { (libpq.connect_start_params)(names.as_ptr(), values.as_ptr(), 0) };
         let connection = NonNull::new(connection).ok_or_else(|| failed("out of memory"))?;
         let handle = Self { libpq, connection, ceiling: Ceiling::above(ROOM), _descriptor: descriptor };
         let ignore: NoticeReceiver = ignore_notice;
-        // SAFETY: the connection is there until it is dropped, here as in all that follows; the receiver needs nothing.
+        // SAFETY: this connection exists until the handle is dropped; the receiver uses no argument.
         let status = unsafe {
             (libpq.set_notice_receiver)(connection.as_ptr(), ignore, ptr::null_mut());
             (libpq.set_error_verbosity)(connection.as_ptr(), ERRORS_VERBOSE);
@@ -60,11 +60,11 @@ impl Handle {
         if status == CONNECTION_BAD { Err(handle.connect_error()) } else { Ok(handle) }
     }
 
-    /// Goes on with connecting. Returns the events of the socket to wait for; None once it is connected, and nothing blocks
-    /// from then on, closing included.
+    /// Continues to connect. Returns the socket events to wait for, or None once the connection is established. From then
+    /// on no call blocks, not even closing.
     pub fn poll(&self) -> Result<Option<u32>, ConnectionError> {
         let connection = self.connection.as_ptr();
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         match self.ceiling.over(|| unsafe { (self.libpq.connect_poll)(connection) }) {
             POLLING_READING => Ok(Some(WL_SOCKET_READABLE)),
             POLLING_WRITING => Ok(Some(WL_SOCKET_WRITEABLE)),
@@ -73,9 +73,9 @@ impl Handle {
         }
     }
 
-    /// Has nothing block from now on. Returns whether that is so.
+    /// Switches the connection to non-blocking mode. Returns whether that succeeded.
     fn never_block(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         unsafe {
             (self.libpq.set_error_verbosity)(self.connection.as_ptr(), ERRORS_DEFAULT);
             (self.libpq.set_nonblocking)(self.connection.as_ptr(), 1) == 0
@@ -83,7 +83,7 @@ impl Handle {
     }
 
     fn connect_error(&self) -> ConnectionError {
-        // SAFETY: as above; the text is libpq's until the next call, and copied.
+        // SAFETY: the connection exists; the text is valid until the next call, and is copied.
         let lines = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
         match ConnectionError::of_connecting(&lines) {
             ConnectionError::Rejected(code, words) => ConnectionError::Rejected(code, in_one_line(&words)),
@@ -92,21 +92,21 @@ impl Handle {
         }
     }
 
-    /// Returns the socket to wait for; another one whenever libpq tries another address.
+    /// Returns the socket to wait for. The socket changes whenever libpq tries another address.
     pub fn socket(&self) -> c_int {
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         unsafe { (self.libpq.socket)(self.connection.as_ptr()) }
     }
 
-    /// Returns whether libpq takes it for connected.
+    /// Returns whether libpq regards the connection as established.
     pub fn is_good(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         unsafe { (self.libpq.status)(self.connection.as_ptr()) == CONNECTION_OK }
     }
 
-    /// The last error, by which the connection is lost.
+    /// Returns libpq's last error as the reason for the lost connection.
     fn lost(&self) -> ConnectionError {
-        // SAFETY: as above; the text is libpq's until the next call, and copied.
+        // SAFETY: the connection exists; the text is valid until the next call, and is copied.
         let message = unsafe { start_of((self.libpq.error_message)(self.connection.as_ptr())) };
         ConnectionError::Lost(in_one_line(&message))
     }
@@ -115,14 +115,14 @@ impl Handle {
         if is_done { Ok(()) } else { Err(self.lost()) }
     }
 
-    /// Has a statement with one text argument sent.
+    /// Queues a statement with one text argument for sending.
     pub fn send(&mut self, sql: &CStr, argument: &CStr) -> Result<(), ConnectionError> {
-        /// Values as text.
+        /// The format code of text.
         const TEXT: c_int = 0;
         let types = [pg_sys::TEXTOID.to_u32()];
         let values = [argument.as_ptr()];
         let (no_lengths, no_formats) = (ptr::null(), ptr::null());
-        // SAFETY: as above; one type and one value, and texts need neither length nor format. All is copied.
+        // SAFETY: one type and one value; values in text format need no lengths and formats. libpq copies all of it.
         let sent = unsafe {
             (self.libpq.send_query_params)(
                 self.connection.as_ptr(),
@@ -135,34 +135,35 @@ impl Handle {
                 TEXT,
             ) == 1
         };
-        // The answer is another matter than the question.
+        // The memory limit for the result starts from the memory in use after the statement was queued.
         self.ceiling = Ceiling::above(ROOM);
         self.unless_lost(sent)
     }
 
-    /// Sends what the socket takes. Returns whether that was all.
+    /// Sends as much as the socket takes. Returns whether everything was sent.
     pub fn flush(&self) -> Result<bool, ConnectionError> {
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         let left = unsafe { (self.libpq.flush)(self.connection.as_ptr()) };
         self.unless_lost(left == 0 || left == 1).map(|()| left == 0)
     }
 
-    /// Takes in what has come.
+    /// Reads the input that has arrived.
     pub fn consume(&self) -> Result<(), ConnectionError> {
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         let input = || unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) };
         self.unless_lost(self.ceiling.over(input) == 1)
     }
 
     /// Returns whether [`next`](Self::next) would wait.
     pub fn is_busy(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the connection exists until the handle is dropped.
         self.ceiling.over(|| unsafe { (self.libpq.is_busy)(self.connection.as_ptr()) == 1 })
     }
 
-    /// The next answer to the statement that was sent; None after the last. To be called when it is not busy.
+    /// Returns the next result of the statement; None after the last one. Call only if [`is_busy`](Self::is_busy) returns
+    /// false.
     pub fn next(&self) -> Option<LibpqAnswer> {
-        // SAFETY: as above; an answer is the caller's.
+        // SAFETY: the connection exists; the caller owns the result.
         let answer = self.ceiling.over(|| unsafe { (self.libpq.get_result)(self.connection.as_ptr()) });
         Some(LibpqAnswer { libpq: self.libpq, answer: NonNull::new(answer)? })
     }
@@ -170,15 +171,15 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: it was there until now.
+        // SAFETY: the connection exists until now.
         unsafe { (self.libpq.finish)(self.connection.as_ptr()) };
     }
 }
 
-/// Notices would go to the server's log without a word about where they come from.
+/// Discards notices: libpq would write them to the server's log without naming their origin.
 unsafe extern "C" fn ignore_notice(_nothing: *mut c_void, _notice: *const PgResult) {}
 
-/// A file descriptor that the server counts as this process's, and doesn't use for its own files.
+/// A file descriptor in the server's budget for this process, reserved for use outside of the server's own files.
 struct Descriptor;
 
 impl Descriptor {
@@ -190,30 +191,29 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: it was acquired, and is closed: a handle's fields are dropped after the handle itself.
+        // SAFETY: the descriptor was acquired, and is closed by now: a struct's fields are dropped after the struct.
         unsafe { pg_sys::ReleaseExternalFD() };
     }
 }
 
-/// A server's answer to a statement.
+/// The result of a statement.
 pub struct LibpqAnswer {
     libpq: &'static Functions,
     answer: NonNull<PgResult>,
 }
 
 impl LibpqAnswer {
-    /// The first column of the first row; empty where that is null, or there is none.
+    /// Returns the first column of the first row. The text is empty if the value is null, or if there is no row.
     ///
-    /// # Errors
-    /// The statement failed, or it has more bytes than `most`.
+    /// # Errors The statement failed, or the value has more than `most` bytes.
     pub fn value(&self, most: usize) -> Result<String, ConnectionError> {
         let answer = self.answer.as_ptr();
-        // SAFETY: the answer is there until it is dropped, here as in all that follows.
+        // SAFETY: the result exists until it is dropped.
         match unsafe { (self.libpq.result_status)(answer) } {
             EMPTY_QUERY | COMMAND_OK => Ok(String::new()),
-            // SAFETY: as above; a value that is not there has no bytes and no text.
+            // SAFETY: the result exists; a missing value has length 0 and a null pointer.
             TUPLES_OK => unsafe {
-                // Looked at before it is copied.
+                // The length is checked before the value is copied.
                 let bytes = (self.libpq.get_length)(answer, 0, 0);
                 if usize::try_from(bytes).map_or(true, |bytes| bytes > most) {
                     return Err(ConnectionError::TooLong);
@@ -237,20 +237,20 @@ impl LibpqAnswer {
                 let [detail, hint] = [b'D', b'H'].map(|field| self.field(field));
                 ConnectionError::Refused(SqlError { code, message, detail, hint })
             }
-            // Said by the server as it closes the connection,
+            // The other server sent this message as it closed the connection.
             (_, Some(message)) => ConnectionError::Lost(message),
-            // or by libpq when it finds it closed.
+            // libpq found the connection closed.
             _ => {
-                // SAFETY: as above; the text lives as long as the answer.
+                // SAFETY: the text lives as long as the result.
                 let message = unsafe { start_of((self.libpq.result_error_message)(self.answer.as_ptr())) };
                 ConnectionError::Lost(in_one_line(&message))
             }
         }
     }
 
-    /// A part of an error, by its letter in the protocol.
+    /// Returns a field of the error, named by its letter in the protocol.
     fn field(&self, letter: u8) -> Option<String> {
-        // SAFETY: as above; the text lives as long as the answer.
+        // SAFETY: the text lives as long as the result.
         unsafe {
             let field = (self.libpq.result_error_field)(self.answer.as_ptr(), letter.into());
             (!field.is_null()).then(|| said(&start_of(field)))
@@ -260,23 +260,23 @@ impl LibpqAnswer {
 
 impl Drop for LibpqAnswer {
     fn drop(&mut self) {
-        // SAFETY: it was there until now.
+        // SAFETY: the result exists until now.
         unsafe { (self.libpq.clear)(self.answer.as_ptr()) };
     }
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text.
 ///
-/// # Safety
-/// A text that ends with a zero byte.
+/// # Safety The text ends with a zero byte.
 unsafe fn start_of(text: *const c_char) -> String {
     const MOST: usize = 8_192;
-    // SAFETY: as above.
+    // SAFETY: the caller passes a text that ends with a zero byte.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     String::from_utf8_lossy(bytes.get(..MOST).unwrap_or(bytes)).into_owned()
 }
 
-/// libpq's messages have lines: sentences, one for each address that was tried, and after a tab the rest of one.
+/// Joins the lines of a libpq message. Each line is a sentence, one for each address that was tried. A line that begins
+/// with a tab continues the previous one.
 fn in_one_line(message: &str) -> String {
     let line = message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
         let more = line.trim();

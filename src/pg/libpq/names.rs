@@ -1,8 +1,8 @@
-//! Looking up a host's name so that it can be interrupted.
+//! Lookup of host names in a thread, so that interrupts end the wait.
 //!
-//! The C library asks the name servers for as long as its configuration says, ten seconds and more where they are silent,
-//! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
-//! touches nothing of the server's. Where no caller waits for it any more it ends by itself when the C library is done.
+//! The C library may wait for silent name servers for ten seconds or more, and no signal ends its wait. Therefore a thread
+//! calls it. This thread blocks all signals, because they are for the server's code, and calls no server function. If the
+//! caller stops waiting, the thread ends when the C library returns.
 
 use super::timeout::Timeout;
 use pgrx::pg_sys::WL_SOCKET_READABLE;
@@ -15,14 +15,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-/// The words of the standard library before the C library's reason.
+/// The prefix that the standard library puts before the C library's error.
 const LOOKUP: &str = "failed to lookup address information: ";
 
-/// The same options, with the addresses of the host's name if it has one. Of a list of hosts, of an option that is in the
-/// environment or in a service file, libpq looks up the names itself.
+/// Returns the options, with the addresses of the host name added. Leaves some names to libpq: those in a list of hosts, in
+/// the environment and in a service file.
 ///
-/// # Errors
-/// [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
+/// # Errors [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
 pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, ConnectionError> {
     let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
     let unknown = |reason: io::Error| {
@@ -34,7 +33,7 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
     let found = FoundAddresses::default();
     let (thread_name, thread_found) = (name.to_owned(), Arc::clone(&found));
     let look_up = move || {
-        // Closed after the addresses are there to be read: so the other end tells when it is done.
+        // The other end becomes readable when this end is dropped. At that time the addresses are stored.
         let _end = end;
         let addresses = look_up(&thread_name);
         *thread_found.lock() = Some(addresses);
@@ -46,12 +45,12 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
     Ok(hosts::with_addresses(options, name, &addresses.unwrap_or_else(none).map_err(unknown)?))
 }
 
-/// The addresses that the thread found; None as long as it looks.
+/// The addresses that the thread found; None until the lookup is done.
 #[expect(clippy::disallowed_types, reason = "two threads of one process share it, and no other process does")]
 type FoundAddresses = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
 
 fn look_up(name: &str) -> io::Result<Vec<String>> {
-    // libpq has its own opinion of the port.
+    // The port does not matter: libpq takes it from its own options.
     Ok((name, 0).to_socket_addrs()?.map(numeric).collect())
 }
 
@@ -62,9 +61,9 @@ fn numeric(address: SocketAddr) -> String {
     }
 }
 
-/// Runs `work`, and the threads that it starts for their whole lives, with all signals blocked.
+/// Runs `work` with all signals blocked. Threads that it starts keep them blocked.
 fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: a set is filled before it is used; what was blocked before is so again after.
+    // SAFETY: the set is filled before it is used; the previous mask is restored.
     unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();

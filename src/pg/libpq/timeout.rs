@@ -1,4 +1,4 @@
-//! The limit of the wait for another server.
+//! Time limit of the waits for another server.
 
 use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};
@@ -8,20 +8,20 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
-/// The time that this process may still wait, for any server; None: without end.
+/// Returns the time that this process may still wait for any server; None if there is no limit.
 type WaitBound = fn() -> Option<Duration>;
 
 static BOUND: PerProcess<Cell<Option<WaitBound>>> = PerProcess::new(Cell::new(None));
 
-/// Has this process wait no longer for other servers than `bound` says. The process that makes that shorter wakes this one.
+/// Limits the waits of this process by `bound`. A process that shortens the limit must wake this process.
 pub fn bound_by(bound: WaitBound) {
     BOUND.set(Some(bound));
 }
 
-/// A server that gave no answer in this time is silent, even if others would have liked to wait less.
+/// The wait after which a server counts as silent, even if `bound` ended the wait.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// A time limit for all waits together.
+/// A common time limit for several waits.
 pub struct Timeout {
     limit: Duration,
     began: Instant,
@@ -29,15 +29,14 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// A limit that begins now.
+    /// Starts the time limit now.
     pub fn new(limit: Duration) -> Self {
         Self { limit, began: Instant::now(), woken: false }
     }
 
-    /// Sleeps until the socket is ready for one of these events. An interrupt ends it by the error that it throws.
+    /// Sleeps until the socket is ready for one of the events. An interrupt throws an error.
     ///
-    /// # Errors
-    /// [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
+    /// # Errors [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
     pub fn wait(&mut self, socket: c_int, events: u32) -> Result<(), ConnectionError> {
         loop {
             check_for_interrupts!();
@@ -64,8 +63,7 @@ impl Timeout {
     }
 }
 
-/// A process that woke this one may have meant something else: wake-ups that were used up here are handed on to its next
-/// sleep.
+/// Hands wake-ups on to the next sleep, because other code of this process may need them.
 impl Drop for Timeout {
     fn drop(&mut self) {
         if self.woken {

@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// A text of so many words of eight bytes that one process at a time writes and any number read. What is longer is cut.
+/// A text of at most `WORDS` words of eight bytes; a longer text is cut off. Only one process may write at a time.
 pub struct SharedText<const WORDS: usize> {
-    /// Odd while it is being written.
+    /// Odd while the text is being written.
     version: AtomicU64,
     length: AtomicU64,
     words: [AtomicU64; WORDS],
@@ -19,12 +19,12 @@ impl<const WORDS: usize> Default for SharedText<WORDS> {
 }
 
 impl<const WORDS: usize> SharedText<WORDS> {
-    /// Changes with the text.
+    /// Returns a number that changes with the text.
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }
 
-    /// Writes the text, if it is another one. One process at a time, which the callers see to.
+    /// Writes the text if it differs. The caller ensures that only one process writes at a time.
     pub fn write(&self, text: &str) {
         if self.read().1 == text {
             return;
@@ -39,7 +39,7 @@ impl<const WORDS: usize> SharedText<WORDS> {
         self.version.fetch_add(1, Release);
     }
 
-    /// The version and the text.
+    /// Returns the version and the text.
     pub fn read(&self) -> (u64, String) {
         loop {
             let version = self.version();

@@ -1,14 +1,14 @@
--- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
+-- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
+-- reverse.
 --
--- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
--- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
+-- All changes are made by ALTER TABLE and similar statements, so the result dumps, restores and upgrades like any other
+-- default. Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
--- of itself that it is immutable) is its owner's, and a superuser may be calling. So
--- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
---   have owners of their own;
--- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
--- * what was looked at before a lock is looked at again after it, and by oid.
+-- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
+-- owner: index expressions, checks, policies, and functions. Therefore:
+-- * Each table is read and changed by as_owner, because partitions and children may have different owners.
+-- * Tags are changed with the caller's rights. Sequences are also created so, because that runs no code of the table's.
+-- * Checks that were made before a lock are repeated after it, by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
@@ -65,7 +65,8 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
--- Citus passes nothing on meanwhile: a sequence stays one of the cluster when its table is none any more, and it refuses to alter it.
+-- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
+-- still treats as distributed, although its table is not distributed any more.
 CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on

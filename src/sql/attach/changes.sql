@@ -1,6 +1,7 @@
 -- Changes that attach and detach make.
 
--- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
+-- Creates or raises a tag. The owner of the column may move a new tag, so that setval and TRUNCATE ... RESTART IDENTITY
+-- still work.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -63,7 +64,7 @@ BEGIN
 END
 $$;
 
--- Of partitions and children too: rows inserted into one directly get its own default.
+-- Changes the default of partitions and children too, because rows that are inserted into one directly get its own default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -72,7 +73,8 @@ BEGIN
 END
 $$;
 
--- An identity's sequence goes with it. To keep it is to make another of the same name and course.
+-- Drops identities. An identity's sequence is dropped with it; to keep the sequence, creates another one of the same name
+-- and options.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -102,7 +104,7 @@ BEGIN
 END
 $$;
 
--- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
+-- Creates a sequence that belongs to the table's owner, because a column can own only such a sequence.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -121,7 +123,7 @@ BEGIN
 END
 $$;
 
--- Its owner grants them: what others granted becomes the owner's grant.
+-- Grants the rights on a sequence again. The owner becomes the grantor of all, also of rights that others granted.
 CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -152,7 +154,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
 $$;
 
--- Those that others use stay.
+-- Drops the sequences of a column, except those that others use.
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -172,7 +174,8 @@ BEGIN
 END
 $$;
 
--- Those whose defaults name it, and that get ids, too. One that ends before most would fail at the first id that it cannot hold.
+-- Checks other columns that use the sequence in their defaults, because they will get ids too. A column of a narrower type
+-- would fail at the first id that it cannot hold.
 CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -193,7 +196,8 @@ BEGIN
 END
 $$;
 
--- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
+-- Binds the sequences that the column owns. A sequence that cannot be bound would repeat old numbers, so it is dropped with
+-- a notice.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
     generator text, identities jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -226,7 +230,8 @@ BEGIN
 END
 $$;
 
--- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
+-- Resumes sequences that were bound when the extension was dropped. They stand at the maximum of bigint, which no sequence
+-- reaches by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -262,7 +267,7 @@ BEGIN
 END
 $$;
 
--- A table below that has a sequence of its own takes its default from that.
+-- Restores nextval defaults. A table below with its own sequence takes its default from that sequence.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -283,7 +288,7 @@ BEGIN
 END
 $$;
 
--- From below: what goes with the sequence of a table goes with those of the tables below it, too.
+-- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below it.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -310,7 +315,7 @@ BEGIN
 END
 $$;
 
--- Its sequence goes on as one that is kept; where there is none, options are those of a new one.
+-- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, it gets `options`.
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
     options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -347,7 +352,8 @@ BEGIN
 END
 $$;
 
--- The sequence that a column owns, or null; widened to the column's type, as after a serial of integer was, if numbers to come need it.
+-- Returns the sequence that a column owns, or null. If the next numbers need it, widens the sequence to the column's type;
+-- it may date from a serial of integer.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -362,7 +368,7 @@ BEGIN
 END
 $$;
 
--- As serial names them: cut to fit, and numbered when the name is taken.
+-- Returns a name as serial chooses it: cut to the longest name, and numbered if the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -386,7 +392,8 @@ BEGIN
 END
 $$;
 
--- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts down never meets our ids.
+-- Advances a sequence to a number that it would have reached by its own increment. A descending sequence never meets this
+-- extension's ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -42,9 +42,9 @@ BEGIN
 END
 $$;
 
--- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
--- view of a table, gives it away, or puts another below it.
+-- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgrade a weaker lock would wait for
+-- each other. Until the commit, no session can insert rows, create a view on a table, change its owner, or add a table below
+-- it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -72,7 +72,8 @@ BEGIN
 END
 $$;
 
--- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
+-- Checks the kind of a table. Refuses a foreign table, except as a partition: other servers may insert into the remote
+-- table, and it cannot be locked against them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -143,7 +144,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
 $$;
 
--- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
+-- Checks a tag that was not named by the caller. A superuser may call for a table or a sequence whose owner has given it the
+-- name of another role's tag.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -158,7 +160,8 @@ BEGIN
 END
 $$;
 
--- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed.
+-- Checks for uses of the column that the new ids would make fail at INSERT, or that would be lost. They are reported before
+-- any change.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -264,7 +267,7 @@ BEGIN
 END
 $$;
 
--- Fails where a default's next id is not above the ids of a column.
+-- Fails if a default's next id is not above the ids of a column.
 CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -1,6 +1,7 @@
 -- Properties of a column.
 
--- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
+-- Returns the table, its partitions and its inheritance children at all levels. Parents come first, because an identity is
+-- dropped from the topmost table.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE tree(relid, depth) AS (
@@ -11,7 +12,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
 $$;
 
--- The type that a domain is of; else the type itself.
+-- Returns the base type of a domain, and any other type unchanged.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE types (type, depth) AS (
@@ -36,7 +37,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Sequences that the column, or one below it, owns or names in its default. owner: the table whose column owns it.
+-- Returns the sequences of a column, and of this column in the tables below. The column owns them, or names them in its
+-- default; owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -59,14 +61,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     GROUP BY s.oid
 $$;
 
--- Of temporary tables too: their regclass reads without a schema.
+-- Returns a table's name with its schema, also for temporary tables, whose regclass prints without a schema.
 CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
 
--- As they are, or were before their sequences were bound. By the oid of the table: a for ALWAYS, d for BY DEFAULT.
+-- Returns the kinds of identity, also those from before their sequences were bound. Keys are oids of tables; values are a
+-- for ALWAYS and d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -98,7 +101,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
+-- Returns the options and the position of a sequence. The type is left out, because an identity takes its column's type.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
@@ -106,7 +109,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
--- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+-- Returns the highest number of a sequence. A number that was taken but not stored counts, because it may still be inserted.
+-- The highest number of a descending sequence is its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -135,7 +139,7 @@ BEGIN
 END
 $$;
 
--- As far as this database was given ids.
+-- Returns the highest id of a tag that this database has reserved or received.
 CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -146,7 +150,8 @@ BEGIN
 END
 $$;
 
--- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
+-- Returns the highest id that is stored in the table or below, or was issued by the column's sequences and tags. Ignores
+-- negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE

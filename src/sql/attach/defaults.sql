@@ -1,6 +1,6 @@
--- Our defaults, written as Postgres writes them back, so that they can be recognised.
+-- This extension's defaults in the form in which PostgreSQL prints them, so that they can be recognised.
 
--- Qualified with the extension's schema where defaults are.
+-- Returns the function of a default, qualified with the extension's schema as in printed defaults.
 CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
@@ -8,13 +8,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_extension e WHERE e.extname = 'snowflake_ids'
 $$;
 
--- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
+-- Returns a call with a text literal as PostgreSQL prints it (with standard_conforming_strings); quote_literal prints
+-- another form.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- A name with a dot is quoted, and beside one a name that begins with a quote: else a table of another schema could have the same tag.
+-- Returns the tag for a column that is attached without one. A part with a dot is quoted. If a part has a dot, a part that
+-- begins with a quote is quoted, too. Otherwise columns of two schemas could get the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -32,7 +34,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM snowflake_ids_internal.function_of(kind) f
 $$;
 
--- snowflake, segment, or null: also for functions of these names in other schemas or with other arguments, and for more than one call.
+-- Returns the kind of a default: snowflake, segment, or null. Null also for functions of these names with another schema or
+-- other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
@@ -45,7 +48,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
 $$;
 
--- By their default, whether there is such a tag or not. What depends on a function has an index.
+-- Returns the columns whose defaults use a tag, even if the tag does not exist. Searches by dependency on the functions,
+-- because pg_depend has an index for that.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
@@ -60,7 +64,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY d.adrelid, d.adnum
 $$;
 
--- A table has rows where its file has pages: to see that takes no right to read them.
+-- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages, because no right
+-- to read it is needed for that.
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
@@ -68,7 +73,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
--- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
+-- Returns a column's default. A synonym of this extension's functions is replaced, so that the default compares equal to one
+-- that attach has written.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END

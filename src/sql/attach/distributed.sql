@@ -1,9 +1,9 @@
--- Tables of a Citus cluster. Each node has such a table, without its rows, and evaluates its defaults by itself. So what is
--- changed is changed on each: Citus would pass it on, but refuses it for distribution columns and identities. Here it is
--- kept from that, and the same is done on the workers, each in a transaction of its own.
+-- Tables of a Citus cluster. Each node has such a table without its rows, and evaluates its defaults itself, so each node is
+-- changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
+-- functions turn propagation off, and make the same changes on each worker in a separate transaction.
 --
--- Sequences of such a table count from group << 48 on a worker, so that no two nodes give the same number. A node's own numbers
--- are those of that range; the coordinator's are those below 1 << 48.
+-- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
+-- numbers are in that range; the coordinator's are below 1 << 48.
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -15,7 +15,7 @@ BEGIN
 END
 $$;
 
--- 0 on the coordinator, and without Citus.
+-- Returns the node's group: 0 on the coordinator and without Citus.
 CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -26,7 +26,7 @@ BEGIN
 END
 $$;
 
--- Numbers of a group are above first, and up to last.
+-- Returns the range of a group's numbers: above first, up to last.
 CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
@@ -49,16 +49,17 @@ BEGIN
 END
 $$;
 
--- The registries that ids come from, or this database where it is one itself: the same on all nodes.
+-- Returns the registries that this database uses, or its own identity as a registry. The result must be the same on all
+-- nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
 $$;
 
-/* On the coordinator. */
+/* Functions that run on the coordinator. */
 
--- Checks on all nodes beforehand: nothing is changed where one is not fit.
+-- Checks all nodes first. If one fails, no node is changed.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -71,7 +72,7 @@ BEGIN
 END
 $$;
 
--- Workers commit by themselves: what is rolled back here would leave them as they are then.
+-- Fails in a transaction block, because workers commit by themselves and a rollback would leave them changed.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -84,7 +85,7 @@ BEGIN
 END
 $$;
 
--- Gives what failed, in JSON: Citus passes nothing on but an error's message.
+-- Runs attach on another connection. Returns an error in JSON, because Citus transmits only an error's message.
 CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -102,13 +103,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- One who waits for a table holds up those who come after.
+-- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later ones.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Workers go on with their own numbers above those that are in the column.
+-- Detaches the workers, which continue with their own numbers above those in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -124,7 +125,7 @@ BEGIN
 END
 $$;
 
--- The highest id of a column in the range of a group; null where there is none. Negative ids do not matter.
+-- Returns the highest id of a column in the range of a group; null if there is none. Ignores negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_of_group(node_group int, relation regclass, attribute name, expression text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -139,7 +140,7 @@ BEGIN
 END
 $$;
 
-/* On a worker, and where it says so on the coordinator, too. */
+/* Functions that run on a worker. If they also run on the coordinator, their comments say so. */
 
 CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
     generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
@@ -254,7 +255,7 @@ BEGIN
 END
 $$;
 
--- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
+-- Discards ids of a tag that this node has in memory, or saved when it stopped. They may be below the column's ids.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -264,7 +265,8 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
+-- Binds the sequences that a column owns, and those of tables below. They count in their node's own range, so no tag is
+-- raised above them.
 CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -291,7 +293,8 @@ BEGIN
 END
 $$;
 
--- Also on the coordinator. Sequences go back into the node's own range, above an id that is in it.
+-- Unbinds sequences, also on the coordinator. Each sequence returns to the node's own range, above the highest id in that
+-- range.
 CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Notices for the user.
 
--- Of defaults that are neither ours nor of a sequence that the column owns.
+-- Reports defaults that were replaced, unless they are this extension's or use a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -33,7 +33,7 @@ BEGIN
 END
 $$;
 
--- By a name that was made up, that is: a caller that names a tag means it.
+-- Reports that other columns use the same tag. Called only if the caller did not name the tag.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

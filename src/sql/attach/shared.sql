@@ -1,7 +1,8 @@
--- A sequence that a column does not have for itself: others take numbers of it, too. It is bound, and the columns keep their defaults,
--- so that all of them, nextval by name and the functions that call it draw from the same ids.
+-- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. Then all
+-- users draw from the same ids: the columns, nextval by name, and functions that call it.
 
--- Columns outside of a tree of tables that take numbers of a sequence by default, or own it, and the highest number that they hold.
+-- Returns other columns that use a sequence in their default or own it, and the highest number that they can hold. Columns
+-- of the relation and the tables below do not count.
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -25,14 +26,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 4, u.relation::text, u.attribute
 $$;
 
--- As the server writes a default of nextval.
+-- Returns whether a default is nextval of this sequence, in the form in which the server prints it.
 CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
--- The sequence of a column's default, where the column does not have it for itself. One that is bound already has its terms; of one
--- that no column owns, others may call nextval by its name.
+-- Returns the sequence of a column's default if the column is not its only user. A bound sequence counts as shared, because
+-- it has its own tag or generator. So does a sequence that no column owns, because other code may call nextval with its
+-- name.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s

@@ -1,4 +1,4 @@
-//! Keeps the high-water mark ahead while ids flow, and tells the log what happened to the clock.
+//! Keeps the saved high-water marks ahead of the ids that are issued, and logs clock steps.
 
 use crate::issuer::issuer;
 use crate::pg::clock::uptime;
@@ -11,19 +11,18 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Time after the last id for which the mark is kept ahead: a session that asks for one now and then does not have to wait
-/// for the disk.
+/// The time after the last id during which the high-water marks are kept ahead. A session that takes an id only now and then
+/// does not have to wait for the disk.
 const WARM: Duration = Duration::from_mins(10);
-/// The pause after the state could not be written.
+/// The pause after a failed write of the state file.
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct HighWaterMarkKeeper {
-    /// The generators' next positions and their marks when it last looked, each added up, and since when none of them has
-    /// moved.
+    /// The sums of all generators' next positions and of their limits, at the last round in which they had changed.
     seen: (u64, u64),
     moved: Duration,
-    /// The clock's steps that the log has.
+    /// The number of clock steps that the log shows.
     steps_back: u64,
     steps_forward: u64,
     ahead: bool,
@@ -37,7 +36,7 @@ impl HighWaterMarkKeeper {
         }
     }
 
-    /// Looks around; gives the time until it should do so again, None if whenever.
+    /// Does what is due, and returns the time until the next round; None if nothing is due.
     pub fn round(&mut self) -> Option<Duration> {
         let shared = shared()?;
         issuer(shared).watch();
@@ -50,12 +49,12 @@ impl HighWaterMarkKeeper {
             return None;
         }
         let due = self.record(issuer(shared).keep_ahead());
-        // Its own raise is no use of ids.
+        // The limit was raised just above, not by sessions that use ids.
         self.seen.1 = sum(shared, Generator::limit);
         due.unwrap_or(Some(RETRY))
     }
 
-    /// Notes exactly how far ids were issued, as the server stops.
+    /// Saves the exact positions of the last ids when the server stops.
     pub fn end(&mut self) {
         if let Some(shared) = shared() {
             self.record(issuer(shared).stop());
@@ -103,7 +102,7 @@ impl HighWaterMarkKeeper {
             let by = human(Duration::from_micros(counts.last_step_forward.load(Relaxed)));
             report::log(format!("the clock was stepped forward by {by}, and snowflake ids follow"));
         }
-        let ahead = counts.clock_ahead.load(Relaxed);
+        let ahead = shared.status.clock_ahead.load(Relaxed);
         if ahead > 0 && !self.ahead {
             warn(
                 format!(

@@ -1,4 +1,4 @@
-//! Starts lease workers. The core's `Launch` and `Renewal` decide about the time and the database.
+//! Starts lease workers. The core's `Launch` and `Renewal` choose the time and the database.
 
 use crate::issuer;
 use crate::lease;
@@ -21,16 +21,16 @@ use snowflake_ids_core::server::state::Identity;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
-/// The launcher's memory.
+/// The launcher's state for lease workers.
 #[derive(Default)]
 pub struct LeaseLauncher {
-    /// The lease worker that was started, and the number of those that had reached their database before.
+    /// The lease worker that was started, and the value of `arrivals` at its start.
     lease_worker: Option<(DynamicBackgroundWorker, u64)>,
     launch: Launch,
     renewal: Renewal,
 }
 
-/// The databases, as the server's catalog has them.
+/// The databases in the server's catalog.
 struct OfServer;
 
 impl Databases for OfServer {
@@ -44,7 +44,7 @@ impl Databases for OfServer {
 }
 
 impl LeaseLauncher {
-    /// Begins with a free worker slot, unless a lease worker that a former launcher started sits there.
+    /// Frees the worker slot, unless a lease worker that a previous launcher started still uses it.
     pub fn new() -> Self {
         if let Some(board) = leases().filter(|board| !board.worker_slot.worker_latch.is_occupied()) {
             board.worker_slot.free();
@@ -52,7 +52,7 @@ impl LeaseLauncher {
         Self::default()
     }
 
-    /// Does what is due. Returns the time until the next round; None where nothing is due.
+    /// Does what is due. Returns the time until the next round; None if nothing is due.
     pub fn round(&mut self) -> Option<Duration> {
         let (shared, board) = shared().zip(leases())?;
         if !matches!(shared.identity, Identity::Leased { .. }) || server::in_recovery() {
@@ -60,13 +60,13 @@ impl LeaseLauncher {
         }
         self.take_leave(board);
         let renewal_due = self.renew(shared, board);
-        let changes = RegistryChanges::take(&board.requests, &shared.counts);
+        let changes = RegistryChanges::take(&board.requests, &shared.status);
         let pending = board.requests.request.pending().is_some();
         let free = board.worker_slot.is_for(0);
         let due = match self.launch.next(
             pending,
             free,
-            KnownRegistry::of(&shared.counts),
+            KnownRegistry::of(&shared.status),
             changes,
             &OfServer,
             uptime(),
@@ -92,12 +92,12 @@ impl LeaseLauncher {
         [renewal_due, due].into_iter().flatten().min()
     }
 
-    /// Returns whether a lease worker waits for a slot among the server's workers.
+    /// Returns whether a lease worker waits for one of the server's worker processes.
     pub fn is_short(&self) -> bool {
         self.launch.is_short()
     }
 
-    /// Takes up the report of a lease worker that has ended, and frees its slot.
+    /// Processes the report of a lease worker that has ended, and frees its slot.
     fn take_leave(&mut self, board: &Board) {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
@@ -131,11 +131,11 @@ impl LeaseLauncher {
         }
     }
 
-    /// Asks for a renewal where one is due. Returns the time until the next look; None where there is no lease.
+    /// Requests a renewal if one is due. Returns the time until the next check; None if there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
         let (believed, now) = (shared.now(), uptime());
-        let Some(expiry) = shared.counts.expiry().filter(|_| shared.is_issuing()) else {
-            let was_refused = shared.counts.registry().is_some() && lease::trouble().is_some();
+        let Some(expiry) = shared.status.expiry().filter(|_| shared.is_issuing()) else {
+            let was_refused = shared.status.registry().is_some() && lease::trouble().is_some();
             let round = was_refused.then(|| self.renewal.round_without(now));
             return round.map(|round| Self::ask(board, round));
         };
@@ -148,7 +148,7 @@ impl LeaseLauncher {
             length: board.requests.length(asked),
             setting: settings.duration,
             is_asked: board.requests.renew.load(Acquire),
-            has_jumped: is_remote && shared.counts.clock_ahead.load(Relaxed) > 0,
+            has_jumped: is_remote && shared.status.clock_ahead.load(Relaxed) > 0,
         };
         let round = self.renewal.round(lapse, now);
         if round.remind {
@@ -178,18 +178,18 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Notes the database of the registry in the state. Returns whether that could be written.
+/// Records the registry's database in the state file. Returns whether the write succeeded.
 fn record(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
     let recorded =
         issuer::change(shared, |state, here| lease_launch::record(state, here, &board.requests, found));
     if recorded.is_ok() && found.is_some() {
-        // It asks the registry at once.
+        // A renewal makes the server ask the registry at once.
         board.requests.ask_to_renew();
     }
     recorded.is_ok()
 }
 
-/// Tells callers of a server without a registry whether it has a worker id. Only while the worker slot is free.
+/// Answers callers on a server without a registry. The worker slot must be free.
 fn answer(shared: &Shared, board: &Board) {
     let Some(ticket) = board.requests.request.pending() else { return };
     let none = issuer::change(shared, |state, here| state.no_worker(here));

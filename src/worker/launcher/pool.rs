@@ -1,5 +1,5 @@
-//! The refill workers: which databases have one, of those that wait, where the server can run fewer than there are databases.
-//! [`TimeSlices`] decides; here it is found out which wait, and done what is decided.
+//! The refill workers. If the server can run fewer workers than databases are waiting, the databases take turns.
+//! [`TimeSlices`] decides; this module collects its input and carries out its plan.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
@@ -20,15 +20,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// The pause before another attempt to start a refill worker, if others than this extension use all of the server's workers.
+/// The pause before another attempt to start a refill worker, after other extensions have taken all worker processes.
 const RETRY: Duration = Duration::from_millis(50);
-/// The interval of looking whether a started one has reached its database.
+/// The interval between two checks of a started worker that has not connected yet.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// Returns the number of refill workers there may be, of the workers that the server can run. The launcher takes a
-/// place, and so do the launcher of logical replication, where there is one, and the lease worker, where the worker id
-/// is leased. Slots that others take are not known; when there is none left, starting a worker fails.
-fn slots() -> usize {
+/// Returns the number of refill workers that the server can run. The launcher takes one worker process, and so do the
+/// launcher of logical replication and the lease worker, if there are any. The use by other extensions is unknown; if they
+/// take too many, starting a worker fails.
+fn capacity() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
     let others = 1 + usize::from(launcher) + usize::from(leased);
@@ -38,7 +38,7 @@ fn slots() -> usize {
 /// The refill workers, and the databases that wait for one.
 pub struct Pool {
     segments: &'static Segments,
-    /// Those that were started, by the number of their worker slot.
+    /// The workers that this launcher started, by the number of their worker slot.
     started: BTreeMap<usize, DynamicBackgroundWorker>,
     time_slices: TimeSlices<u32, usize>,
     /// Databases that the last refill worker could not connect to, and the SQLSTATE of its error.
@@ -48,26 +48,26 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Without refill workers but those that a former launcher started.
+    /// Creates a pool. Refill workers that a previous launcher started are in the worker slots, not in `started`.
     pub fn new(segments: &'static Segments) -> Self {
         let (started, time_slices, out_of_reach) = (BTreeMap::new(), TimeSlices::default(), BTreeMap::new());
         Self { segments, started, time_slices, out_of_reach, retries: Retries::new(failover::BACKOFF) }
     }
 
-    /// Serves as many of the waiting databases as possible. `others` is the number of other workers that wait for a slot
-    /// and come first. Gives the time until it should look again, None if whenever.
+    /// Serves as many of the waiting databases as possible. `others` is the number of other workers that wait for a worker
+    /// process and come first. Returns the time until the next round; None if nothing is due.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
         self.collect_ended();
         let waiting = self.waiting();
         let now = self.record(&waiting);
-        let (slots, given) = (slots(), self.given().count());
-        let plan = self.time_slices.plan(slots, slots.saturating_sub(given), others, now);
+        let (capacity, given) = (capacity(), self.given().count());
+        let plan = self.time_slices.plan(capacity, capacity.saturating_sub(given), others, now);
         self.make_room(&plan);
         let mut due = plan.due;
         let mut short = plan.short;
         if !self.begin(&plan.begin) {
             let now = self.record(&self.waiting());
-            let plan = self.time_slices.plan(slots, 0, others, now);
+            let plan = self.time_slices.plan(capacity, 0, others, now);
             self.make_room(&plan);
             due = [due, plan.due, Some(now + RETRY)].into_iter().flatten().min();
             short = true;
@@ -79,26 +79,28 @@ impl Pool {
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
     }
 
-    /// Now and then has tags refilled whose last refill failed, though no call waits for them: else their trouble would stay when its cause
-    /// is gone. Not where the refill did not begin: each attempt would be logged.
+    /// Requests refills now and then for tags whose last refill failed, although no call waits for them. Otherwise the
+    /// status views would show errors whose cause is gone. Skips tags whose refill could not begin, because each attempt
+    /// would be logged.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
-        let slots = directory
+        let tag_slots = directory
             .iter()
             .filter_map(|(slot_index, key)| Some((key.database, self.segments.slots.get(slot_index)?)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
-        let in_trouble: Vec<_> = slots.filter(|(_, slot)| slot.trouble().is_some_and(has_begun)).collect();
+        let in_trouble: Vec<_> =
+            tag_slots.filter(|(_, tag_slot)| tag_slot.trouble().is_some_and(has_begun)).collect();
         let databases = in_trouble
             .iter()
             .map(|(database, _)| *database)
             .filter(|database| !registries::is_pausing(*database));
         let due = self.retries.due(&databases.collect(), uptime());
-        for (_, slot) in in_trouble.iter().filter(|(database, _)| due.contains(database)) {
-            self.segments.ask(slot, false);
+        for (_, tag_slot) in in_trouble.iter().filter(|(database, _)| due.contains(database)) {
+            self.segments.ask(tag_slot, false);
         }
     }
 
-    /// Takes the worker slots of refill workers back that have ended.
+    /// Frees the worker slots of refill workers that have ended.
     fn collect_ended(&mut self) {
         let ended =
             |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
@@ -110,7 +112,7 @@ impl Pool {
                 self.record_end(worker_slot);
             }
         }
-        // A worker that a former launcher started does not tell that it has ended.
+        // Frees slots of workers that a previous launcher started, because the server reports their end to nobody.
         for (number, worker_slot) in self.given() {
             if !self.started.contains_key(&number) && !worker_slot.worker_latch.is_occupied() {
                 worker_slot.free();
@@ -140,18 +142,18 @@ impl Pool {
         self.segments.pending().into_iter().filter_map(one).collect()
     }
 
-    /// The databases without a refill worker that have requests, or a registry that is to be asked again, and how soon.
+    /// Returns the databases without a refill worker that have requests or a registry to probe, with their urgency.
     fn waiting(&self) -> BTreeMap<u32, Urgency> {
         let may_be_probed =
             |database: &u32| !self.is_served(*database) && !self.out_of_reach.contains_key(database);
         let to_be_probed = registries::to_be_probed().into_iter().filter(may_be_probed);
         let mut waiting: BTreeMap<_, _> = to_be_probed.map(|database| (database, Urgency::Ahead)).collect();
-        for (database, slot) in self.asked() {
+        for (database, tag_slot) in self.asked() {
             if self.is_served(database) {
                 continue;
             }
             let want = waiting.entry(database).or_insert(Urgency::Ahead);
-            if slot.segment.buffer_states().left() == 0 {
+            if tag_slot.segment.buffer_states().left() == 0 {
                 *want = Urgency::Now;
             }
         }
@@ -171,7 +173,7 @@ impl Pool {
         now
     }
 
-    /// Starts refill workers for these databases; false where one could not be started.
+    /// Starts refill workers for these databases; returns false if one could not be started.
     fn begin(&mut self, databases: &[u32]) -> bool {
         databases.iter().all(|database| {
             let exists = database::may_exist(*database);
@@ -197,7 +199,7 @@ impl Pool {
         started.is_ok_and(|worker| self.started.insert(number, worker).is_none())
     }
 
-    /// Has those leave that are to, and ends those that have not in time.
+    /// Has workers leave according to the plan, and terminates those that have not left in time.
     fn make_room(&self, plan: &SlicePlan<u32, usize>) {
         for (number, by) in &plan.leave {
             if let Some(worker_slot) = self.segments.worker_slots.get(*number) {
@@ -215,16 +217,16 @@ impl Pool {
         }
     }
 
-    /// Notes at the tags that wait why they do, so that sessions that wait in vain learn of it.
+    /// Stores the reason for waiting at the waiting tags, for the error of sessions that time out.
     fn record_obstacles(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;
         }
-        for (database, slot) in self.asked() {
+        for (database, tag_slot) in self.asked() {
             if let Some(code) = self.out_of_reach.get(&database) {
-                slot.set_trouble(Trouble::OutOfReach(*code));
-            } else if short && slot.trouble().is_none() && !self.is_served(database) {
-                slot.set_trouble(Trouble::NoWorker);
+                tag_slot.set_trouble(Trouble::OutOfReach(*code));
+            } else if short && tag_slot.trouble().is_none() && !self.is_served(database) {
+                tag_slot.set_trouble(Trouble::NoWorker);
             }
         }
     }

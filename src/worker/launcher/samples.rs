@@ -1,4 +1,4 @@
-//! Reads the server's counters now and then, for the curves of the last hour.
+//! Samples the server's counters at intervals, for the charts of the last hour.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::settings;
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 #[derive(Default)]
 pub struct Samples {
-    /// Time at which it read last.
+    /// The time of the last sample.
     taken: Option<Duration>,
 }
 
 impl Samples {
-    /// Looks around; gives the time until it should do so again, None if whenever.
+    /// Takes a sample if one is due. Returns the time until the next sample; None if sampling is off.
     pub fn round(&mut self) -> Option<Duration> {
         let (shared, segments, history) = (shared()?, segments()?, history()?);
         let (now, interval) = (uptime(), settings::sample_interval());
@@ -32,7 +32,8 @@ impl Samples {
     }
 }
 
-/// The counters as they stand. The lock is shared with calls that look a tag up; a worker that publishes ids waits for the sum.
+/// Reads the counters. Holds a shared lock meanwhile: calls that look a tag up are not blocked, but a worker that publishes
+/// ids waits.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();
@@ -48,6 +49,6 @@ fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReadin
         steps_back: snapshot.steps_back,
         steps_forward: shared.counts.steps_forward.load(Relaxed),
         drift: drift.map_or(0, micros),
-        clock_ahead: shared.counts.clock_ahead.load(Relaxed),
+        clock_ahead: shared.status.clock_ahead.load(Relaxed),
     }
 }

@@ -1,4 +1,4 @@
-//! The server, as the lease worker sees it, with its way to the registry.
+//! The server as host of the core's lease worker, and the connection to the registry.
 
 use crate::issuer;
 use crate::lease;
@@ -29,7 +29,7 @@ use snowflake_ids_core::{Explain, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The process and what it shares with others.
+/// The process, its shared memory and its connections.
 pub struct LeaseServer {
     pub shared: &'static Shared,
     pub leases: &'static Leases,
@@ -37,7 +37,7 @@ pub struct LeaseServer {
 }
 
 impl LeaseServer {
-    /// Returns the part that this database has in leasing worker ids, or should have; None where that is not known now.
+    /// Returns the part that this database has, or should have, in leasing worker ids; None if it is unknown at the moment.
     pub fn look(&mut self) -> Option<DatabaseUse> {
         let why = match self.record_chosen().map(|()| self.find()) {
             Ok(Ok(RegistryLocation::Nowhere)) => return Some(DatabaseUse::None),
@@ -53,7 +53,8 @@ impl LeaseServer {
         None
     }
 
-    /// Tells the state which worker ids servers have chosen, by the table of this database: it avoids those of others.
+    /// Copies the worker ids in this database's table of chosen ids to the state file, so that this server avoids those of
+    /// others.
     fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
             Some(source) => Ok(source.as_owner(worker_rows::chosen)?),
@@ -84,7 +85,7 @@ impl LeaseHost for LeaseServer {
 
     fn find(&mut self) -> Result<RegistryLocation, RegistryError> {
         let found = in_transaction(|| {
-            // Worker ids come from the first.
+            // Worker ids come from the first registry.
             Ok(match store::endpoints()?.into_iter().next() {
                 Some(endpoint) => RegistryLocation::On(endpoint),
                 None if citus::is_worker()? => RegistryLocation::Unregistered,
@@ -120,7 +121,9 @@ impl LeaseHost for LeaseServer {
             LeaseEvent::Lost(lease) => warn_of_loss(lease),
             LeaseEvent::Compared(Compared::Agrees) => {}
             LeaseEvent::Compared(Compared::Followed) => {
-                report::log("the clock has jumped and is followed, as the registry's clock agrees");
+                report::log(
+                    "snowflake_ids follows the clock after its jump, because the registry's clock agrees",
+                );
             }
             LeaseEvent::Compared(Compared::NotFollowed(error)) => {
                 report::log(format!("snowflake_ids could not follow the clock: {error}"));

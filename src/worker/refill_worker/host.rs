@@ -1,4 +1,4 @@
-//! The refill worker's process and shared memory, as the core sees them.
+//! The server as host of the core's refill worker: its process and shared memory.
 
 use super::tables::TablesHere;
 use crate::pg::clock::{SystemClock, uptime};

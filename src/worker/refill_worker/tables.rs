@@ -1,4 +1,4 @@
-//! The tables of this database, as the core sees them.
+//! This database's tables, for the core's refill worker.
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;

@@ -1,4 +1,4 @@
-//! Ids that a session took and has not handed out, and taking more of them.
+//! The positions that a session has taken and not handed out, and the calls that take more.
 
 use crate::clock::Clock;
 use crate::generator::block::Block;
@@ -13,11 +13,11 @@ use crate::server::issuer::PositionSource;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// A session's ids: those that it took and has not handed out, and the last one that it did.
+/// A session's block of positions, and the last id that the session handed out.
 #[derive(Debug)]
 pub struct Session {
     block: Block,
-    /// The last id; negative before the first.
+    /// The last id; negative before the first id.
     last: AtomicI64,
 }
 
@@ -29,7 +29,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// One that holds nothing.
+    /// Returns a session with an empty block.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self { block: Block::empty(), last: AtomicI64::new(-1) }
@@ -40,7 +40,7 @@ impl Session {
         self.last.store(-1, Relaxed);
     }
 
-    /// Notes an id that another part of the session was handed as the last one.
+    /// Records an id that another part of the session handed out as the session's last id.
     #[inline]
     pub fn record_last(&self, id: i64) {
         self.last.store(id, Relaxed);
@@ -51,16 +51,16 @@ impl Session {
         Some(self.last.load(Relaxed)).filter(|id| *id >= 0)
     }
 
-    /// The next position that the session holds, where it may be handed out without a look at the clock. What is held is of the
-    /// source's layout.
+    /// Takes the next position from the block, if no clock check is due. The block must hold positions of the source's
+    /// layout.
     #[inline]
     pub fn pop(&self, source: &impl PositionSource) -> Option<Issued> {
         let position = self.block.pop(source.generator().generation())?;
         Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
-    /// The next position where [`Session::pop`] gave none: the block is due for a look at the clock, or has to be filled. It is
-    /// filled by [`take`](super::take()), unless only some positions will do.
+    /// Returns the next position after [`Session::pop`] returned None: checks the clock for the block, or refills it. The
+    /// caller's `take` is [`take`](super::take()), or a function that takes other positions.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill<S: PositionSource>(
@@ -71,8 +71,8 @@ impl Session {
         take: impl FnOnce(&S) -> Result<TakenPositions, GeneratorError>,
         count: impl FnOnce(u64),
     ) -> Result<Issued, GeneratorError> {
-        // Before the clock is read: a step back seen by any session after this, this call included, makes the block
-        // stale. That may waste a block, and never hands out one that should have been thrown away.
+        // The generation is read before the clock. If any session sees the clock step back after this line, the block
+        // becomes stale. A block may be wasted, but no stale position is handed out.
         let generation = source.generator().generation();
         if self.renew(source, clock, rules, generation)
             && let Some(position) = self.block.pop(generation)
@@ -84,7 +84,7 @@ impl Session {
         Ok(self.keep(taken, generation))
     }
 
-    /// The node's bits of what is in the block: those that it was taken with.
+    /// Returns the node bits with which the block's positions were taken.
     #[inline]
     fn bits(&self, source: &impl PositionSource) -> NodeBits {
         if holds(Guard::BlockKeepsBits) {
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Looks at the clock for the sake of the block; whether it goes on.
+    /// Checks the block against the clock. Returns true if the block's next positions may be handed out.
     #[inline]
     fn renew(
         &self,
@@ -107,8 +107,8 @@ impl Session {
             .renew(generation, |position| source.generator().allows(source.layout(), rules, clock, position))
     }
 
-    /// As [`Session::pop`], of ids of one shard. What the session holds may be of another one, or of all: each id is looked
-    /// at as it is handed out.
+    /// Takes the next position whose id belongs to the shard. Positions in the block may belong to other shards, so each
+    /// is checked as it is handed out.
     #[inline]
     pub fn pop_fitting(&self, source: &impl PositionSource, only: &Shard) -> Option<Issued> {
         let (layout, node_bits) = (source.layout(), self.block.node_bits());
@@ -117,7 +117,7 @@ impl Session {
         Some(Issued { position, node_bits })
     }
 
-    /// As [`Session::refill`], of ids of one shard.
+    /// Returns the next position of the shard after [`Session::pop_fitting`] returned None.
     pub fn refill_fitting(
         &self,
         source: &impl PositionSource,
@@ -128,7 +128,8 @@ impl Session {
         count: impl FnOnce(u64),
     ) -> Result<Issued, GeneratorError> {
         let generation = source.generator().generation();
-        // A look at the clock for each span; what is left is given up where a span is too far ahead.
+        // Each pass checks the clock for one span. If a span is too far ahead of the clock, the rest of the block is
+        // replaced.
         while self.renew(source, clock, rules, generation) {
             if let Some(issued) = self.pop_fitting(source, only) {
                 return Ok(issued);
@@ -139,8 +140,8 @@ impl Session {
         Ok(self.keep(taken, generation))
     }
 
-    /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing. What is
-    /// held is of the source's layout.
+    /// Takes up to `want` positions from the block. A session uses its block first, because its ids must keep growing.
+    /// The block must hold positions of the source's layout.
     pub fn held(
         &self,
         source: &impl PositionSource,
@@ -155,12 +156,12 @@ impl Session {
         Some(TakenPositions { positions: held?, node_bits: self.bits(source) })
     }
 
-    /// Drops what is held: it was refused, and is older than what was taken since.
+    /// Drops the block: its positions were refused, and are lower than positions taken since.
     pub fn drop_held(&self) {
         self.block.clear();
     }
 
-    /// Keeps all of what was taken but its first position, which is handed out.
+    /// Hands out the first position, and keeps the others in the block.
     #[inline]
     pub fn keep(&self, mut taken: TakenPositions, generation: u64) -> Issued {
         let position = taken.positions.take_first();
@@ -168,7 +169,7 @@ impl Session {
         Issued { position, node_bits: taken.node_bits }
     }
 
-    /// Makes an id of what was issued in a layout, and hands it out.
+    /// Builds the id of a position in a layout, and records it as the session's last id.
     #[inline]
     pub fn hand_out(&self, layout: &Layout, Issued { position, node_bits }: Issued) -> i64 {
         let id = layout.id(position, node_bits).cast_signed();
@@ -177,10 +178,11 @@ impl Session {
     }
 }
 
-/// Takes positions of a layout. One whose place has become another's in between gives nothing.
+/// Takes positions of a layout from the source.
 ///
 /// # Errors
-/// [`GeneratorError`]; [`GeneratorError::Unreserved`] where the layout has to be given a place again.
+/// [`GeneratorError`]. [`GeneratorError::Unreserved`] also means that the layout's slot was reused and a slot is needed
+/// again.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "of the server's own layout it is but the generator's own take")]
 pub fn take(
@@ -192,7 +194,7 @@ pub fn take(
     take_by(source, |generator| generator.take(source.layout(), rules, clock, want))
 }
 
-/// The same of ids of one shard: the first is its.
+/// Takes positions of a layout. The first position's id belongs to the shard.
 pub fn take_fitting(
     source: &impl PositionSource,
     rules: &Rules,
@@ -203,7 +205,7 @@ pub fn take_fitting(
     take_by(source, |generator| generator.take_fitting(source.layout(), rules, clock, want, only))
 }
 
-/// The same, however it is taken from the generator.
+/// Takes positions with `take`, if the layout has its slot before and after the call.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as above")]
 fn take_by<S: PositionSource>(
@@ -214,6 +216,6 @@ fn take_by<S: PositionSource>(
         return Err(GeneratorError::Unreserved);
     }
     let taken = take(source.generator())?;
-    // The generator may have become another layout's before it was taken from.
+    // Another session may have given the slot to another layout during `take`.
     if source.is_held() || !holds(Guard::SlotHeld) { Ok(taken) } else { Err(GeneratorError::Unreserved) }
 }

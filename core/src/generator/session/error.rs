@@ -1,4 +1,4 @@
-//! The errors of a session that gets no id.
+//! Errors of a session's calls for ids.
 
 use crate::error::{Explain, NotReadyError};
 use crate::generator::drift::GeneratorError;
@@ -16,7 +16,7 @@ pub enum SessionError {
     #[error(transparent)]
     #[explain(transparent)]
     NotReady(#[from] NotReadyError),
-    /// The generator refused; with a way out that it does not know of.
+    /// The generator refused; with a hint that replaces the generator's own hint.
     #[error("{0}")]
     #[explain(transparent = 0, hint_with = .1.clone().or_else(|| .0.hint()))]
     Refused(GeneratorError, Option<String>),
@@ -29,20 +29,20 @@ pub enum SessionError {
     #[error(transparent)]
     #[explain(transparent)]
     Uuid(#[from] UuidError),
-    /// There is no generator of the name, or its row is not right.
+    /// No named generator has this name, or the generator's row is invalid.
     #[error(transparent)]
     #[explain(transparent)]
     Named(#[from] NamedError),
-    /// The layout of a generator has no ids for the shard that is set.
+    /// The generator's layout has no ids for the configured shard.
     #[error(transparent)]
     #[explain(transparent)]
     Shard(#[from] ShardError),
-    /// A sequence gives ids in a row, of which one in so many is the shard's.
+    /// The sequence needs consecutive ids, but ids of one shard are not consecutive.
     #[error("ids of shard {0} are not consecutive")]
     #[explain(Unsupported, detail = "A sequence whose increment is not 1 needs consecutive ids.")]
     #[explain(hint = "Run ALTER SEQUENCE ... INCREMENT BY 1, or use a generator without a shard.")]
     InRow(Shard),
-    /// A bound sequence counts in a way in which ids cannot be given.
+    /// The properties of the bound sequence do not allow ids.
     #[error(transparent)]
     #[explain(transparent)]
     Bound(#[from] BoundSequenceError),

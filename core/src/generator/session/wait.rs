@@ -1,4 +1,4 @@
-//! The wait of a call for ids.
+//! A call for ids that waits.
 
 use super::error::SessionError;
 use crate::clock::{Clock, UnixMicros, human};
@@ -11,32 +11,33 @@ use crate::server::issuer::{Host, Issuer, IssuerError, LayoutGenerator, Position
 use crate::server::state::Identity;
 use std::time::Duration;
 
-/// Number of times that one call has the mark raised. Each time is a time of `reserve` for all sessions.
+/// Most raises of the high-water mark in one call. Each raise reserves `reserve` for all sessions.
 const MAX_PROVIDED: u32 = 1_000;
 
-/// Number of times that one call tries to have another node issue: more than once, because other sessions may have been
-/// faster. Then it waits for the clock.
+/// Most switches to another node in one call, before the call waits for the clock. Several are allowed because other
+/// sessions may take the new node's ids first.
 const MAX_SWITCHES: u32 = 3;
 
-/// The server as a waiting call uses it, beside its issuer.
+/// The server's services for a waiting call.
 pub trait Caller: Host {
     /// Counts ids that were taken.
     fn count(&self, ids: u64);
-    /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
+    /// Requests a worker id. With `other`, requests another worker id because the clock is behind the ids of the current
+    /// one.
     fn lease(&self, other: bool) -> Result<(), LeaseError>;
-    /// Why the last attempt got no lease; None where it got one, or where the reason is not known.
+    /// Returns the error of the last lease attempt. None if the attempt succeeded or its error is unknown.
     fn trouble(&self) -> Option<LeaseError>;
-    /// Has the launcher keep the mark ahead from now on.
+    /// Asks the launcher to keep the high-water mark ahead from now on.
     fn call_launcher(&self);
-    /// Returns what to do about a clock that was stepped back.
+    /// Returns the configured reaction to a clock that stepped back.
     fn rollback(&self) -> ClockRollback;
-    /// Returns how much longer this call may wait for the clock.
+    /// Returns the time that this call may still wait for the clock.
     fn left(&self) -> Duration;
     /// Waits.
     fn sleep(&self, time: Duration);
 }
 
-/// The clock that ids follow.
+/// The clock that ids follow: the wall clock, unless the wall clock jumped too far ahead.
 impl<H: Host> Clock for Issuer<'_, H> {
     fn now(&self) -> UnixMicros {
         self.believed_now()
@@ -48,14 +49,14 @@ impl<H: Host> Clock for Issuer<'_, H> {
 pub struct Waited {
     /// The positions.
     pub taken: TakenPositions,
-    /// The era that was before they were taken.
+    /// The generator's generation before the positions were taken.
     pub generation: u64,
-    /// Their source: a slot, or the server's own generator.
+    /// The source of the positions: a slot, or the server's own generator.
     pub slot_ref: SlotRef,
 }
 
-/// Takes positions of a layout by the clock that can be believed, until there are some: gives it a place where it has none, has
-/// the mark raised, a worker id leased, or waits for the clock. `start` takes precedence over the setting.
+/// Takes positions of a layout, and repeats until some are available. Between attempts the call assigns a slot, raises
+/// the high-water mark, requests a worker id, or waits for the clock. `start` overrides the setting.
 #[cold]
 pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
@@ -76,10 +77,10 @@ pub fn wait_and_take<H: Caller>(
                 host.count(taken.positions.count());
                 return Ok(Waited { taken, generation, slot_ref });
             }
-            // Others may have taken it; but not again and again.
+            // Other sessions may have taken the reserved positions, so the raise is repeated up to a limit.
             Err(GeneratorError::Unreserved) if provided < MAX_PROVIDED => {
                 slot_ref = with_lease(issuer, || issuer.provide_in(layout))?;
-                // From now on it is the launcher that raises the mark.
+                // The launcher raises the high-water mark from now on.
                 host.call_launcher();
                 provided += 1;
             }
@@ -114,11 +115,11 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
-/// Number of times that one call has a worker id leased for a place. The first lease may have been under way before
-/// this layout was known to need one that fits, and the next may be another session's.
+/// Most lease requests in one call. The first request may have begun before the server knew that this layout needs a
+/// smaller worker id. The second request may serve another session.
 const MAX_LEASES: u32 = 3;
 
-/// Does something again where there was no worker id, or none that fits, and one was leased.
+/// Runs `work`, and repeats `work` after a lease request if the server had no worker id, or none that fits the layout.
 fn with_lease<H: Caller>(
     issuer: &Issuer<'_, H>,
     work: impl Fn() -> Result<SlotRef, IssuerError>,
@@ -131,7 +132,8 @@ fn with_lease<H: Caller>(
             Err(error) if is_unfit(error) => false,
             _ => return Ok(done?),
         };
-        // Any role may call again and again: what others have their ids from is not to be kept busy by that.
+        // Any role may repeat this call. A recent failure is remembered, so that repeated calls do not keep the registry
+        // busy.
         if !fits && shared.is_vain(host.reading().since_boot) {
             return host.trouble().map_or_else(|| Ok(done?), |trouble| Err(trouble.into()));
         }
@@ -149,7 +151,7 @@ fn with_lease<H: Caller>(
     Ok(done?)
 }
 
-/// Returns whether the worker id does not fit the layout, and another may.
+/// Returns true if the worker id does not fit the layout, and another one may fit.
 fn is_unfit(error: &IssuerError) -> bool {
     matches!(error, IssuerError::NoRoom(no_room) if no_room.may_lease())
 }
@@ -158,10 +160,10 @@ fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
     drift.cause == Cause::StepBack && host.rollback() == ClockRollback::Switch
 }
 
-/// Has another node issue whose mark the clock has passed, if there is one.
+/// Switches to another node whose high-water mark the clock has passed, if one exists.
 fn switch<H: Caller>(issuer: &Issuer<'_, H>, slot_ref: SlotRef, generation: u64) -> Result<(), SessionError> {
     let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
-    // The clock is waited for where there is no other lease.
+    // If no other lease is available, the call waits for the clock.
     if !issuer.switch_rollback_at(slot_ref, generation)?
         && leased
         && issuer.take_another(slot_ref, generation)?.is_none()

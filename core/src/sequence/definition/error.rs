@@ -1,10 +1,10 @@
-//! Errors of a tag's name and terms, and of ids that are used up.
+//! Errors of a tag's name and properties, and of tags without ids left.
 
 use super::limits::{MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
 use crate::error::Explain;
 use serde::{Deserialize, Serialize};
 
-/// Reason why terms are refused. Every variant names the argument at fault.
+/// Reason why properties are refused. Each variant names the invalid argument.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -47,7 +47,7 @@ pub enum DefinitionError {
     NoId { start: i64, max_value: i64, increment: i64, remainder: i64 },
 }
 
-/// A tag has given out all its ids.
+/// The tag has no ids left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
 #[error("the ids of the tag are used up")]
 #[explain(Exhausted, detail = "No id is left up to max_value {max_value}.")]
@@ -63,7 +63,7 @@ pub struct Exhausted {
     pub max_value: i64,
 }
 
-/// Reason why a tag is refused.
+/// Reason why a tag's name is refused.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument, hint = "Name the tag after what it numbers, for example \"invoices\".")]
@@ -74,7 +74,7 @@ pub enum TagError {
     #[error("tag is too long")]
     #[explain(detail = "It has {chars} characters; a tag has at most {MAX_TAG_CHARS}.")]
     TooLong { chars: usize },
-    /// A tag with so many bytes that its characters need not be counted.
+    /// The tag has so many bytes that its characters need not be counted.
     #[error("tag is too long")]
     #[explain(
         detail = "It has {bytes} bytes; a tag has at most {MAX_TAG_CHARS} characters, in {MAX_TAG_BYTES} bytes."

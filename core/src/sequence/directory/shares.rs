@@ -1,13 +1,13 @@
 //! The number of slots of each database's tags.
 
-/// One database, and how many slots it has.
+/// The number of slots of one database.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseShare {
     database: u32,
     slots: u32,
 }
 
-/// All databases with places, in memory that the caller provides.
+/// The databases with slots, in memory that the caller provides.
 #[derive(Debug, Default)]
 pub struct Shares<'m> {
     shares: &'m mut [DatabaseShare],
@@ -47,12 +47,12 @@ impl<'m> Shares<'m> {
         }
     }
 
-    /// Returns how many a database has.
+    /// Returns the number of slots of a database.
     pub fn of(&self, database: u32) -> u32 {
         self.at(database).and_then(|at| self.shares.get(at)).map_or(0, |share| share.slots)
     }
 
-    /// Returns how many the database has that has most.
+    /// Returns the number of slots of the database with the most slots.
     pub fn most(&self) -> u32 {
         self.used().iter().map(|share| share.slots).max().unwrap_or(0)
     }

@@ -1,10 +1,10 @@
-//! A tag in memory of fixed size.
+//! A tag's name in memory of fixed size.
 
 use crate::sequence::definition::MAX_TAG_BYTES;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// The bytes of a tag, in the encoding of its database: at most [`MAX_TAG_BYTES`].
+/// The bytes of a tag's name in the database's encoding, at most [`MAX_TAG_BYTES`].
 #[derive(Clone, Copy)]
 pub struct Tag {
     len: u16,
@@ -14,20 +14,20 @@ pub struct Tag {
 const _: () = assert!(MAX_TAG_BYTES <= u16::MAX as usize);
 
 impl Tag {
-    /// A tag of these bytes; None if they are too many.
+    /// Returns a tag with these bytes; None for too many bytes.
     pub fn new(tag: &[u8]) -> Option<Self> {
         let mut bytes = [0; MAX_TAG_BYTES];
         bytes.get_mut(..tag.len())?.copy_from_slice(tag);
         Some(Self { len: u16::try_from(tag.len()).ok()?, bytes })
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len.into()).unwrap_or_default()
     }
 }
 
-/// The empty one, which no row has.
+/// The empty name, which no row has.
 impl Default for Tag {
     fn default() -> Self {
         Self { len: 0, bytes: [0; MAX_TAG_BYTES] }
@@ -48,7 +48,7 @@ impl Hash for Tag {
     }
 }
 
-/// The tag as text, whatever its bytes.
+/// The name as text, even if the bytes are not valid UTF-8.
 impl fmt::Debug for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tag({:?})", String::from_utf8_lossy(self.as_bytes()))

@@ -1,20 +1,20 @@
-//! The numbers of some keys, in two cache lines.
+//! A bucket: the numbers of some keys, in two cache lines.
 
 use crate::sync::{AtomicU64, Ordering, pause};
 
-/// Number of keys a bucket has room for.
+/// Number of keys for which a bucket has room.
 #[cfg(not(loom))]
 pub(super) const ENTRIES: usize = 15;
-/// So that there are fewer steps to interleave.
+/// One entry, so that loom has fewer steps to interleave.
 #[cfg(loom)]
 pub(super) const ENTRIES: usize = 1;
 
-/// A lock, and an entry for each key: `offset (32) | used since it was looked at (1) | label (31)`. All zero is a free one.
-/// Entries come and go only with the lock held; an entry's offset is moved on without it.
+/// A lock, and an entry for each key: `offset (32) | used since the last check (1) | label (31)`. A free entry is 0.
+/// Entries come and go only under the lock, but takers advance an entry's offset without it.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Bucket {
-    /// The lock bit, and above that the entry at which the next look for a key that leaves begins.
+    /// The lock bit. The higher bits are the index of the entry at which the next eviction starts its search.
     head: AtomicU64,
     entries: [AtomicU64; ENTRIES],
 }
@@ -26,11 +26,10 @@ const LOCKED: u64 = 1;
 const LABEL: u64 = (1 << 31) - 1;
 const USED: u64 = 1 << 31;
 
-/// The bits by which keys of a bucket differ: never 0.
+/// The bits that distinguish the keys of a bucket, never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub(super) u32);
 
-/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketEntry(u64);
 
@@ -55,10 +54,10 @@ impl BucketEntry {
         (self.0 >> u32::BITS) as u32
     }
 
-    /// Puts another one in its place, if it is still there.
+    /// Replaces this entry with another one. Returns false if the stored entry has changed.
     #[inline]
     pub(super) fn swap(self, place: &AtomicU64, to: Self) -> bool {
-        // Release: what was read of the section was read before. Acquire: who put the entry there saw the section's owner.
+        // Release: the section was read before. Acquire: the process that stored the entry saw the section's owner.
         place.compare_exchange(self.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -70,29 +69,27 @@ impl BucketEntry {
 }
 
 impl Bucket {
-    /// The entry of a key.
     #[inline]
     pub(super) fn find(&self, label: Label) -> Option<(&AtomicU64, BucketEntry)> {
         self.entries.iter().find_map(|place| {
-            // Acquire: who sees an entry of another section sees that the owner has changed.
+            // Acquire: a taker that sees an entry of another section also sees the changed owner.
             let entry = BucketEntry(place.load(Ordering::Acquire));
             (entry.label() == label).then_some((place, entry))
         })
     }
 
-    /// Returns the number of keys it has.
     pub(super) fn len(&self) -> usize {
         let taken = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) != BucketEntry::FREE;
         self.entries.iter().filter(taken).count()
     }
 
-    /// Waits for the lock. What is done with it held neither waits nor fails.
+    /// Waits for the lock. The holder of the lock never waits or fails.
     pub(super) fn lock(&self) -> LockedBucket<'_> {
         let mut attempt = 0_u32;
         loop {
             let head = self.head.load(Ordering::Relaxed);
             let (open, locked) = (head & !LOCKED, head | LOCKED);
-            // Acquire: what was done with the lock held before is seen.
+            // Acquire: the changes of the previous holder are visible.
             if self.head.compare_exchange_weak(open, locked, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return LockedBucket { bucket: self, hand: open >> 1 };
             }
@@ -102,7 +99,6 @@ impl Bucket {
     }
 }
 
-/// A bucket whose lock this process holds.
 pub(super) struct LockedBucket<'b> {
     bucket: &'b Bucket,
     hand: u64,
@@ -110,22 +106,22 @@ pub(super) struct LockedBucket<'b> {
 
 impl Drop for LockedBucket<'_> {
     fn drop(&mut self) {
-        // Release: what was done is seen by the next one.
+        // Release: the next holder sees the changes.
         self.bucket.head.store(self.hand << 1, Ordering::Release);
     }
 }
 
 impl<'b> LockedBucket<'b> {
-    /// Puts an entry in. Where there is no room an unused one leaves, which `leave` is told before.
+    /// Stores an entry. If there is no room, evicts an unused entry, and calls `leave` with that entry first.
     pub(super) fn put(&mut self, entry: BucketEntry, leave: impl Fn(BucketEntry)) {
         let free = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) == BucketEntry::FREE;
         let bucket = self.bucket;
         let place = bucket.entries.iter().find(free).unwrap_or_else(|| self.make_room(&leave));
-        // Release: who finds the entry sees the section that it is of.
+        // Release: a taker that finds the entry sees its section.
         place.store(entry.0, Ordering::Release);
     }
 
-    /// The clock algorithm: an entry that was used is passed over once, unless takers are faster than that.
+    /// Frees an entry by the clock algorithm. A used entry is skipped once, but the search ends after two rounds.
     fn make_room(&mut self, leave: &impl Fn(BucketEntry)) -> &'b AtomicU64 {
         let mut step = 0;
         loop {
@@ -138,7 +134,7 @@ impl<'b> LockedBucket<'b> {
             if !passes {
                 leave(entry);
             }
-            // As `leave` was told of it: what was moved on meanwhile stays for now.
+            // The swap fails if a taker has advanced the entry since `leave` was called; such an entry stays.
             if entry.swap(place, left) && !passes {
                 return place;
             }
@@ -146,12 +142,12 @@ impl<'b> LockedBucket<'b> {
         }
     }
 
-    /// Takes all entries away that are to go.
+    /// Removes all entries whose labels `goes` selects.
     pub(super) fn sweep(&self, goes: &impl Fn(Label) -> bool) {
         for place in &self.bucket.entries {
             let entry = BucketEntry(place.load(Ordering::Relaxed));
             if entry != BucketEntry::FREE && goes(entry.label()) {
-                // Not a store: a taker may move it on at this moment.
+                // A swap and not a store, because a taker may advance the entry at the same time.
                 place.swap(BucketEntry::FREE.0, Ordering::AcqRel);
             }
         }

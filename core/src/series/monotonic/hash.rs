@@ -1,20 +1,20 @@
-//! In which section a key is, and where it is in memory.
+//! The section of a key, and the key's position in memory.
 
 use crate::series::key::Key;
 
-/// The place of a key in memory. A secret of the server's start keeps anybody from choosing keys that collide.
+/// The hash that determines a key's position in memory. A secret from the server's start prevents chosen collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub u64);
 
 impl Hash {
-    /// The hash of a key of a series.
+    /// Returns the hash of a key of a series.
     pub fn of(secret: u64, series: i64, key: &Key) -> Self {
         Self(digest(secret ^ series.cast_unsigned().wrapping_mul(ODD), key))
     }
 }
 
-/// In which of so many sections a key is, from 0. It is so for ever, and on every server: were it another one, the key's numbers
-/// would come again. So a text is to be in UTF-8, whatever its database has.
+/// Returns the section of a key, from 0. The result is the same forever and on every server: in another section, the
+/// key's numbers would repeat. A text key must therefore be in UTF-8, even if the database has another encoding.
 pub fn section_of(key: &Key, sections: u16) -> u16 {
     let wide = u128::from(digest(0, key)) * u128::from(sections);
     u16::try_from(wide >> u64::BITS).unwrap_or_default()
@@ -47,7 +47,7 @@ fn digest(seed: u64, key: &Key) -> u64 {
 
 const MASK: u128 = (1 << u64::BITS) - 1;
 
-/// No two words give the same, whatever the state.
+/// Mixes a word into a state. Different words give different results for the same state.
 fn mixed(state: u64, word: u64) -> u64 {
     finished(state ^ word).wrapping_add(state.rotate_left(23))
 }
@@ -57,7 +57,7 @@ fn fold(left: u64, right: u64) -> u64 {
     u64::try_from((product >> u64::BITS) ^ (product & MASK)).unwrap_or_default()
 }
 
-/// The last step of splitmix64.
+/// The last step of `SplitMix64`.
 const fn finished(mut state: u64) -> u64 {
     state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,73 +1,73 @@
-//! Taking the next number of a key.
+//! The next number of a key.
 
 use super::bucket::{Bucket, BucketEntry, ENTRIES, Label};
 use super::hash::Hash;
 use super::section::{Section, SectionBounds};
 use crate::guard::{Guard, holds};
 
-/// Number of slots of sections that can be told apart.
+/// The most slots of sections: the number that a label can distinguish.
 pub const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 const SLOT_BITS: u32 = 20;
-/// The rest of a label tells the keys of a bucket apart that are of one section. Two that have the same share a
-/// counter: it grows, and gives no number twice.
+/// The other bits of a label distinguish the keys of one section in a bucket. Two keys with the same label share a
+/// counter. The counter grows, and gives no number twice.
 const FINGERPRINT_BITS: u32 = 31 - SLOT_BITS;
 
-/// The keys of all sections, in this memory.
+/// The keys of all sections, in shared memory.
 #[derive(Debug)]
 pub struct Keys<'m> {
     buckets: &'m [Bucket],
     secret: u64,
 }
 
-/// A section as a session knows it.
+/// A section, as a session remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionRef {
-    /// Its slot, below [`MAX_SLOTS`].
+    /// The section's slot, below [`MAX_SLOTS`].
     pub slot_index: u32,
-    /// Whose it was when the session found it.
+    /// The section's owner when the session found the section.
     pub owner: u64,
 }
 
-/// Reason why there is no number.
+/// Reason why a key got no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMiss {
-    /// The section is another's by now.
+    /// The slot belongs to another section now.
     Gone,
-    /// Its range, which was this one, ends before the key's next number.
+    /// The section's range ends before the key's next number. The value is that range.
     Empty(SectionBounds),
 }
 
 impl<'m> Keys<'m> {
-    /// The keys in this memory. The secret says where a key is.
+    /// Returns the keys in this memory. The secret determines the bucket of a key.
     pub const fn new(buckets: &'m [Bucket], secret: u64) -> Self {
         Self { buckets, secret }
     }
 
-    /// Returns how many there is room for.
+    /// Returns the number of keys for which there is room.
     pub const fn room(&self) -> usize {
         self.buckets.len() * ENTRIES
     }
 
-    /// Returns how many there are.
+    /// Returns the number of keys in memory.
     pub fn len(&self) -> usize {
         self.buckets.iter().map(Bucket::len).sum()
     }
 
-    /// Returns whether there is none.
+    /// Returns true if no key is in memory.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns what keys are found by.
+    /// Returns the secret for the hashes of keys.
     pub const fn secret(&self) -> u64 {
         self.secret
     }
 
-    /// Takes the next number of a key of a section. `sections` are those at all slots.
+    /// Takes the next number of a key of a section. `sections` returns the section at a slot.
     ///
     /// # Errors
-    /// [`KeyMiss`], and nothing is taken.
+    /// [`KeyMiss`]: no number is taken.
     #[inline]
     pub fn take<'s>(
         &self,
@@ -80,7 +80,7 @@ impl<'m> Keys<'m> {
             return Err(KeyMiss::Empty(section.bounds()));
         };
         loop {
-            // First the entry: who sees one of another owner sees that owner's bounds.
+            // The entry is read before the range: a taker that sees another owner's entry also sees that owner's range.
             let found = bucket.find(label);
             let bounds = section.bounds();
             let Some((at, entry)) = found else {
@@ -91,7 +91,7 @@ impl<'m> Keys<'m> {
             };
             let next = entry.offset().checked_add(1).map(|next| next.max(bounds.low()));
             let Some(next) = next.filter(|next| *next <= bounds.high()) else {
-                // The bounds that were seen may be a neighbouring moment's.
+                // The range may have changed after the entry was read.
                 if section.bounds() != bounds {
                     continue;
                 }
@@ -105,19 +105,21 @@ impl<'m> Keys<'m> {
             let moved = BucketEntry::new(next, label).used();
             if entry.swap(at, moved) {
                 section.touch();
-                // The number is none of the section's if that changed hands.
+                // If the slot has changed hands, the number does not belong to the section.
                 let still = section.owner() == section_ref.owner || !holds(Guard::SectionHeld);
                 return if still { Ok(number) } else { Err(KeyMiss::Gone) };
             }
         }
     }
 
-    /// Takes all entries of the sections away that were left; gives how many sections that were. For one process at a time.
+    /// Removes all entries of sections without an owner, and returns the number of these sections. Only one process may
+    /// call this at a time.
     pub fn sweep(&self, sections: &[&Section]) -> usize {
         let left: Vec<bool> = sections.iter().map(|section| section.is_left()).collect();
         let goes = |label: Label| left.get(slot_index_of(label) as usize) == Some(&true);
         for bucket in self.buckets {
-            // Also where there is none to be seen: who comes later must see that the section was left.
+            // Each bucket is locked, even an empty one. A taker that adds a key later then sees that the section has no
+            // owner.
             bucket.lock().sweep(&goes);
         }
         let swept = sections.iter().zip(&left).filter(|(_, left)| **left);
@@ -125,7 +127,7 @@ impl<'m> Keys<'m> {
     }
 
     fn locate(&self, hash: Hash, slot_index: u32) -> Option<(&'m Bucket, Label)> {
-        // The upper half says which bucket, the lower one which of its keys.
+        // The upper half of the hash selects the bucket, and the lower half the key's label.
         let count = u64::try_from(self.buckets.len()).ok()?;
         let at = ((hash.0 >> u32::BITS) * count) >> u32::BITS;
         let bucket = self.buckets.get(usize::try_from(at).ok()?)?;
@@ -139,7 +141,7 @@ const fn slot_index_of(label: Label) -> u32 {
     label.0 & ((1 << SLOT_BITS) - 1)
 }
 
-/// The first number of a key that is not in memory; None where it is by now.
+/// Adds a key that is not in memory, and returns its next number. None if another process has added the key.
 #[cold]
 #[inline(never)]
 fn come<'s>(
@@ -150,7 +152,8 @@ fn come<'s>(
     sections: &impl Fn(u32) -> Option<&'s Section>,
 ) -> Result<Option<i64>, KeyMiss> {
     let mut locked = bucket.lock();
-    // With the lock held: a sweep either takes away what is put in now, or is seen here to have begun.
+    // The owner is checked under the lock. A concurrent sweep then removes the new entry, or this check finds that the
+    // owner is gone.
     if section.owner() != section_ref.owner && holds(Guard::SectionSeen) {
         return Err(KeyMiss::Gone);
     }

@@ -1,13 +1,13 @@
-//! The numbers that keys of a section may have.
+//! The numbers that the keys of a section may have.
 //!
-//! Numbers are counted in memory as **offsets**, from 1, from the section's **origin**: the number at an offset is
+//! Memory holds numbers as **offsets** from the section's **origin**, counted from 1. The number at an offset is
 //! `origin + offset * increment`.
 
 use crate::sequence::definition::Range;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The state that all keys of a section share. It is opened, given ranges, shut and swept by one process at a time, which the caller sees to
-/// with a lock; takers take no part in that.
+/// The state that all keys of a section share. Only one process at a time may open, extend, shut or sweep a section; the
+/// callers hold a lock. Takers need no lock.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C))]
 pub struct Section {
@@ -19,19 +19,19 @@ pub struct Section {
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 struct Front {
-    /// 0: nobody's.
+    /// The owner; 0 without one.
     owner: AtomicU64,
     origin: AtomicU64,
     increment: AtomicU64,
-    /// The highest offset of the present range above the lowest: seen together.
+    /// The lowest offset of the current range in the low half, and the highest in the high half. Both are read at once.
     bounds: AtomicU64,
-    /// Not 0 if a number was taken since the last look.
+    /// Not 0 if a number was taken since the last check.
     used: AtomicU64,
-    /// Not 0 if there may be entries of this place's.
+    /// Not 0 if the buckets may have entries of this slot's section.
     littered: AtomicU64,
 }
 
-/// The highest offset with which a key left.
+/// The highest offset of an evicted key.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 struct Base(AtomicU64);
@@ -39,29 +39,30 @@ struct Base(AtomicU64);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Section>() == 128 && align_of::<Section>() == 64);
 
-/// The range that a taker saw.
+/// The range of a section, as a taker read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionBounds(u64);
 
-/// The result of giving a section a range.
+/// The result of giving a section another range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supplied {
-    /// Its keys go on in it.
+    /// The section's keys continue in the range.
     Yes,
-    /// It is not above the one that the section has: dropped.
+    /// The range is not above the section's current range, and was dropped.
     Below,
-    /// It is too far from the section's origin, or of another increment: the section has to be shut, and opened with it.
+    /// The range is too far from the section's origin, or has another increment. The section must be shut, and opened
+    /// with the range.
     Far,
 }
 
-/// The need of a section that is to give its keys numbers.
+/// The need of a section before it can give more numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
-    /// Nothing: it is this owner's, and has other bounds than the taker saw.
+    /// The section has this owner, and needs nothing: its range has changed since the taker read it.
     Nothing(u64),
-    /// A sweep.
+    /// The entries of the last owner must be swept.
     Sweep,
-    /// A range.
+    /// The section needs a range.
     Range,
 }
 
@@ -70,14 +71,12 @@ impl SectionBounds {
         Self((high as u64) << u32::BITS | low as u64)
     }
 
-    /// The lowest offset.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
     pub(super) const fn low(self) -> u32 {
         self.0 as u32
     }
 
-    /// The highest.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "what is left has 32 bits")]
     pub(super) const fn high(self) -> u32 {
@@ -86,19 +85,19 @@ impl SectionBounds {
 }
 
 impl Section {
-    /// Whose it is; 0: nobody's.
+    /// Returns the owner; 0 without one.
     pub fn owner(&self) -> u64 {
         self.front.owner.load(Ordering::Acquire)
     }
 
-    /// Its range.
+    /// Returns the range.
     #[inline]
     pub fn bounds(&self) -> SectionBounds {
-        // Acquire: who sees bounds of another section sees that the owner has changed. So it is for origin and increment.
+        // Acquire: a taker that reads the range of another section also sees the changed owner. The same holds for
+        // `origin` and `increment`.
         SectionBounds(self.front.bounds.load(Ordering::Acquire))
     }
 
-    /// The number at an offset.
     #[inline]
     pub(super) fn number(&self, offset: u32) -> i64 {
         let increment = self.front.increment.load(Ordering::Acquire);
@@ -106,52 +105,48 @@ impl Section {
         origin.wrapping_add(u64::from(offset).wrapping_mul(increment)).cast_signed()
     }
 
-    /// The highest offset with which a key left.
     pub(super) fn base(&self) -> u64 {
-        // Relaxed: a key leaves and comes back under the lock of one bucket.
+        // Relaxed: a key is evicted and comes back under the lock of one bucket.
         self.base.0.load(Ordering::Relaxed)
     }
 
-    /// A key leaves with this offset.
     pub(super) fn raise_base(&self, offset: u32) {
         self.base.0.fetch_max(offset.into(), Ordering::Relaxed);
     }
 
-    /// Notes that it is used.
     #[inline]
     pub(super) fn touch(&self) {
-        // All takers read the line: it is written to once.
+        // All takers read this cache line, so it is written at most once between two checks.
         if self.front.used.load(Ordering::Relaxed) == 0 {
             self.front.used.store(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns whether a number was taken since this was called last.
+    /// Returns true if a number was taken since the last call.
     pub fn was_used(&self) -> bool {
         self.front.used.load(Ordering::Relaxed) != 0 && self.front.used.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Returns whether it has to be swept before it can be opened.
+    /// Returns true if the section must be swept before it can be opened.
     pub fn is_littered(&self) -> bool {
         self.front.littered.load(Ordering::Acquire) != 0
     }
 
-    /// Returns whether the section can be swept: it has no owner, and may have entries of its last one.
+    /// Returns true if the section can be swept: it has no owner, and may have entries of its last owner.
     pub fn is_left(&self) -> bool {
         self.owner() == 0 && self.is_littered()
     }
 
-    /// No entry is left in it.
     pub(super) fn swept(&self) {
         self.front.littered.store(0, Ordering::Release);
     }
 
-    /// It is nobody's from now on: what is left of its range is given to nobody.
+    /// Removes the owner. The rest of the range is discarded.
     pub fn shut(&self) {
         self.front.owner.store(0, Ordering::Release);
     }
 
-    /// Discards the rest of the range: keys go on in the next one.
+    /// Discards the rest of the range. Keys continue in the next range.
     pub fn close(&self) {
         let high = self.bounds().high();
         match high.checked_add(1) {
@@ -160,7 +155,8 @@ impl Section {
         }
     }
 
-    /// Opens a section that has no owner and is swept, for a new owner with its first range; returns false for any other, and does nothing.
+    /// Opens a section for a new owner with its first range. Returns false and changes nothing if the section has an
+    /// owner, or must be swept first.
     pub fn open(&self, owner: u64, range: &Range) -> bool {
         let Range { first, count, increment } = *range;
         if self.owner() != 0 || self.is_littered() || owner == 0 || count == 0 || increment < 1 {
@@ -177,7 +173,7 @@ impl Section {
         true
     }
 
-    /// Returns what it needs, given what a taker saw that had no number of it: whose it was, and its range.
+    /// Returns the section's need. `seen`: the owner and the range that a taker read when it got no number.
     pub fn need(&self, seen: Option<(u64, SectionBounds)>) -> SectionNeed {
         match self.owner() {
             0 if self.is_littered() => SectionNeed::Sweep,
@@ -187,7 +183,7 @@ impl Section {
         }
     }
 
-    /// Takes up a range that it needed; where it is nobody's, for this owner.
+    /// Gives the section a range that it needed. Opens the section for `owner` if it has no owner.
     pub fn take_up(&self, owner: u64, range: &Range) {
         if self.owner() == 0 {
             self.open(owner, range);
@@ -196,15 +192,15 @@ impl Section {
         }
     }
 
-    /// Gives it its next range.
+    /// Gives the section its next range.
     pub fn extend(&self, range: &Range) -> Supplied {
         let had = self.bounds();
-        // Also where it is of another registry, whose numbers leave out those of this one.
+        // A range from another registry may be lower, too. Its numbers have another remainder.
         if range.first <= self.number(had.high()) {
             return Supplied::Below;
         }
         let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
-        // Numbers between the ranges are others': of another server that draws from the same registry.
+        // Numbers between the two ranges belong to another server that uses the same registry.
         let low = if first - had.high() == 1 { had.low() } else { first };
         self.front.bounds.store(SectionBounds::new(low, last).0, Ordering::Release);
         Supplied::Yes
@@ -222,7 +218,7 @@ impl Section {
         }
         let first = u32::try_from(distance / increment).ok()?;
         let last = first.checked_add(range.count - 1)?;
-        // No key gets to the last offset of all, which has no next one.
+        // The highest possible offset is not used, because it has no next one.
         (last < u32::MAX).then_some((first, last))
     }
 }

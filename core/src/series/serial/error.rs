@@ -35,12 +35,12 @@ pub enum FormatError {
     #[explain(detail = "Its numbers belong to no date.")]
     #[explain(hint = "Set reset, or leave the date fields out of format.")]
     WithoutReset { field: &'static str },
-    /// A date field that changes within a period.
+    /// The date field changes within a period.
     #[error("format has the date field \"{{{field}}}\", but numbers start anew each {reset}")]
     #[explain(detail = "Within one {reset}, the date in a key does not change.")]
     #[explain(hint = "Leave {{{field}}} out, or choose a shorter reset.")]
     TooFine { field: &'static str, reset: Reset },
-    /// Keys of different periods would be the same.
+    /// Keys of different periods would be equal.
     #[error("format lacks the {missing}, but numbers start anew each {reset}")]
     #[explain(detail = "The numbers are the same each {reset}, so keys would come twice.")]
     #[explain(hint = "Add {}.", fields_for(*missing))]
@@ -58,7 +58,6 @@ fn date_fields() -> String {
     DateField::ALL.map(|field| format!("{{{}}}", field.name())).join(", ")
 }
 
-/// The fields that tell one such period from the next.
 fn fields_for(period: Reset) -> String {
     let fields = DateField::ALL.into_iter().filter(|field| field.period() == period);
     fields.map(|field| format!("{{{}}}", field.name())).collect::<Vec<_>>().join(" or ")

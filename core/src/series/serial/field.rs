@@ -1,10 +1,9 @@
-//! The fields of a template: the parts of a date, and the periods that they tell apart.
+//! The date fields of a template, and the periods that they distinguish.
 
 use std::fmt;
 
 /// The longest template, in bytes.
 pub const MAX_FORMAT_BYTES: usize = 64;
-/// The digits of the largest number.
 pub(super) const MAX_WIDTH: u8 = 19;
 
 /// A part of a period's first day.
@@ -28,7 +27,7 @@ impl DateField {
         }
     }
 
-    /// The longest period that the field tells from the next.
+    /// Returns the longest period that the field distinguishes from the next one.
     pub(super) const fn period(self) -> Reset {
         match self {
             Self::Year | Self::YearOfCentury => Reset::Year,
@@ -38,22 +37,22 @@ impl DateField {
     }
 }
 
-/// The period after which a tag's count starts anew. A longer period is greater.
+/// The period after which a tag starts over. Longer periods are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reset {
-    /// Each day.
+    /// The tag starts over each day.
     Day,
-    /// Each month.
+    /// The tag starts over each month.
     Month,
-    /// Each year.
+    /// The tag starts over each year.
     Year,
 }
 
 impl Reset {
-    /// Every period, the shortest first.
+    /// All periods, the shortest first.
     pub const ALL: [Self; 3] = [Self::Day, Self::Month, Self::Year];
 
-    /// The name by which SQL asks for it.
+    /// Returns the period's name in SQL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Day => "day",

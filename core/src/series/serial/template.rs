@@ -1,4 +1,4 @@
-//! A template: its text, and the keys that it gives.
+//! A template: its text, and the keys that it renders.
 
 use super::error::FormatError;
 use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
@@ -7,7 +7,7 @@ use jiff::{SignedDuration, civil};
 use std::fmt;
 use std::str::FromStr;
 
-/// A template, understood.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberFormat {
     parts: Vec<Part>,
@@ -17,12 +17,12 @@ pub struct NumberFormat {
 enum Part {
     Literal(String),
     Date(DateField),
-    /// The number and the digits it has at least.
+    /// The number, with its minimum of digits.
     Number(u8),
 }
 
 impl NumberFormat {
-    /// Reads a template for a tag that starts anew each period, or never.
+    /// Parses a template for a tag that starts over each period, or never.
     pub fn parse(text: &str, reset: Option<Reset>) -> Result<Self, FormatError> {
         if text.len() > MAX_FORMAT_BYTES {
             return Err(FormatError::TooLong { bytes: text.len() });
@@ -34,8 +34,8 @@ impl NumberFormat {
         }
     }
 
-    /// The template of a tag that names none: `{n}`; of one with a reset the date as far as the period needs it and six digits, as in
-    /// `{YYYY}{MM}{DD}-{n:6}`.
+    /// Returns the default template. Without a reset it is `{n}`. With a reset it has the date down to the period, and
+    /// six digits, as in `{YYYY}{MM}{DD}-{n:6}`.
     pub fn default_for(reset: Option<Reset>) -> Self {
         let Some(reset) = reset else { return Self { parts: vec![Part::Number(1)] } };
         let dates = [DateField::Year, DateField::Month, DateField::Day];
@@ -43,8 +43,8 @@ impl NumberFormat {
         Self { parts: dates.chain([Part::Literal("-".to_owned()), Part::Number(6)]).collect() }
     }
 
-    /// The key of a number. `day` is the first day of its period, in days since 1970-01-01; without date fields
-    /// it has no meaning. Days outside the years -9999 to 9999 are shown as the nearest inside.
+    /// Renders a number. `day` is the first day of the number's period, in days since 1970-01-01, and is only used by
+    /// date fields. Days outside the years -9999 to 9999 count as the nearest day inside.
     pub fn render(&self, day: i32, n: i64) -> String {
         let date = civil::date(1970, 1, 1).saturating_add(SignedDuration::from_hours(24 * i64::from(day)));
         self.parts.iter().map(|part| part.render(date, n)).collect()
@@ -57,7 +57,7 @@ impl NumberFormat {
         })
     }
 
-    /// Returns whether the date fields say the period, and no more than that.
+    /// Checks that the date fields contain the period, and no finer date.
     fn check_dates(&self, reset: Option<Reset>) -> Result<(), FormatError> {
         let Some(reset) = reset else {
             let first = self.dates().next();
@@ -111,7 +111,7 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
             rest
         } else {
             let (field, rest) = split_field(brace).ok_or_else(|| FormatError::Brace {
-                // The brace is one byte, and all bytes but those of `brace` come before it.
+                // Characters are counted up to the brace, which is one byte.
                 at: text[..text.len() - brace.len()].chars().count() + 1,
             })?;
             parts.push(Part::parse(field)?);
@@ -122,7 +122,7 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
     Ok(parts)
 }
 
-/// Splits `{field}rest`; None where the brace is not opened, or not closed before another is opened.
+/// Splits `{field}rest`. None if the brace is not opened, or another brace is opened before it is closed.
 fn split_field(text: &str) -> Option<(&str, &str)> {
     let (field, rest) = text.strip_prefix('{')?.split_once('}')?;
     (!field.contains('{')).then_some((field, rest))
@@ -140,7 +140,7 @@ fn parse_width(text: &str) -> Result<u8, FormatError> {
     width.ok_or_else(|| FormatError::Width { width: excerpt(text) })
 }
 
-/// The template.
+/// The template's text.
 impl fmt::Display for NumberFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {

@@ -1,4 +1,4 @@
-//! Errors of a server that cannot issue.
+//! Errors of a server that cannot issue ids.
 
 use crate::clock::UnixMicros;
 use crate::error::Explain;
@@ -7,7 +7,7 @@ use crate::ids::layout::{Field, Layout, PRESETS};
 use crate::server::state::{FILE, State, StateError};
 use std::io;
 
-/// Reason why this server does not issue.
+/// Reason why this server cannot issue ids.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum IssuerError {
@@ -47,7 +47,7 @@ pub enum IssuerError {
     NoSlot { slots: usize, held: usize, free: usize },
 }
 
-/// The message and DETAIL for users that must not know where another data directory is.
+/// Returns the message and DETAIL for users that must not see the path of another data directory.
 fn elsewhere(error: &StateError) -> Option<(String, String)> {
     let detail = "Its state was written in another data directory.";
     error.names_another_home().then(|| (error.to_string(), detail.into()))
@@ -66,7 +66,7 @@ fn in_use(slots: usize, held: usize, free: usize) -> String {
     )
 }
 
-/// A node has no room in a layout.
+/// A node's datacenter or worker id does not fit a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("layout \"{layout}\" has no room for {field} id {value}")]
 #[explain(kind_with = if self.may_lease() { Kind::NotReady } else { Kind::BadArgument })]
@@ -74,16 +74,16 @@ fn in_use(slots: usize, held: usize, free: usize) -> String {
 pub struct NoRoom {
     /// The layout.
     pub layout: Layout,
-    /// The datacenter, or the worker.
+    /// The field that does not fit: the datacenter or the worker.
     pub field: Field,
-    /// Its value on this server.
+    /// The field's value on this server.
     pub value: u32,
     /// True if worker ids are leased.
     pub leased: bool,
 }
 
 impl NoRoom {
-    /// Returns whether another worker id may fit.
+    /// Returns true if another leased worker id may fit.
     pub fn may_lease(&self) -> bool {
         self.leased && self.field == Field::Worker
     }
@@ -111,11 +111,10 @@ impl NoRoom {
     }
 }
 
-/// The message where the state cannot be written.
+/// The message for a state file that cannot be written.
 pub const UNWRITABLE: &str = "could not write the state file of snowflake_ids";
 
 impl IssuerError {
-    /// The lease of this state ends.
     pub(super) fn expired(state: &State) -> Self {
         match &state.lease {
             Some(lease) => Self::LeaseEnded { worker: lease.worker, expiry: lease.expiry },

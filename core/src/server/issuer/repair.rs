@@ -1,8 +1,9 @@
-//! Decisions that an operator, or the clock of a registry, makes for the server.
+//! Changes that an administrator, or the clock of a registry, makes to the state.
 
+use super::Issuer;
+use super::counter::Counter;
 use super::error::IssuerError;
 use super::host::Host;
-use super::issuing::{Counter, Issuer};
 use super::slot::Issuing;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -12,47 +13,47 @@ use crate::registry::lease::{Skew, check_clock};
 use crate::server::state::{FileIdentity, NodeHighWaterMarks, State, StateError};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The outcome of comparing the clock with a registry's.
+/// The outcome of comparing the clock with a registry's clock.
 #[derive(Debug)]
 pub enum Compared {
-    /// Nothing to tell.
+    /// The clocks agree, or the clock's jump is already known.
     Agrees,
-    /// This server's clock had jumped ahead, and is followed now.
+    /// This server's clock had jumped ahead, and ids follow it now.
     Followed,
-    /// This server's clock had jumped ahead, and could not be followed although the registry's clock agrees with it.
+    /// This server's clock had jumped ahead. The registry's clock agrees with it, but ids could not follow it.
     NotFollowed(IssuerError),
-    /// They differ.
+    /// The clocks differ.
     Differs(Skew),
 }
 
-/// The outcome of an operator's word that the clock is right.
+/// The outcome of an administrator's statement that the clock is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is followed.
+    /// Ids follow the clock.
     Followed,
-    /// It is followed, and by it the lease of this worker id has ended.
+    /// Ids follow the clock, and the lease of this worker id has ended by that clock.
     LeaseEnded {
         /// The worker id.
         worker: u32,
     },
-    /// Nothing was changed: the registry on another server, which leases the worker id, is to be asked first. Where its clock agrees,
-    /// the clock is followed by that ([`Issuer::compare`]).
+    /// Nothing was changed. The worker id is leased from a remote registry, whose clock must be compared first. If that
+    /// clock agrees, [`Issuer::compare`] follows this server's clock.
     AskRegistry,
 }
 
 /// Warnings about a new state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renewed {
-    /// Ids up to this instant may have been issued, and may come again.
+    /// Ids up to this instant may have been issued, and may be issued again.
     pub may_repeat: Option<UnixMicros>,
-    /// No id comes before this instant, which the clock that ids follow has not reached, nor `max_drift` ahead of it.
+    /// Ids begin at this instant, which is more than `max_drift` ahead of the clock. No earlier id is issued.
     pub begins: Option<UnixMicros>,
 }
 
 impl<H: Host> Issuer<'_, H> {
-    /// Begins a new state in place of one that can't be trusted. Every node begins above `above`: the operator who gives
-    /// it says that no later id was kept of those from before the server's start. By default, above all that is known or
-    /// could have been issued up to now.
+    /// Begins a new state in place of an untrusted one. Every node begins above `above`: the administrator asserts that
+    /// no later id from before the server's start was kept. By default, every node begins above all known ids, and above
+    /// all ids that could have been issued until now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
         let layout = &self.shared.layout;
@@ -61,21 +62,22 @@ impl<H: Host> Issuer<'_, H> {
             Some((state, file)) => (here.with_file(file), Some(state)),
             None => (here, None),
         };
-        // Before anything can fail: a generator that is closed has no node.
+        // The terms are ended before any step that can fail, because the slots must agree with the closed generators.
         for counter in self.open_counters(&issuing) {
             *issuing.node_at_mut(counter.slot) = None;
             counter.generator.close();
         }
         let former = former.as_ref();
-        // Marks of another cluster do not count.
+        // High-water marks of another cluster do not count.
         let ours = former.filter(|former| former.is_of_cluster(&here));
         let known = |layout: &Layout| {
             ours.and_then(|ours| ours.high_water_marks_of(layout))
                 .map_or(Position::ZERO, NodeHighWaterMarks::highest)
         };
         let now = self.believed_now().plus(here.max_drift);
-        // A state taken up since the server's start tells all. Else ids may have been issued up to what the clock shows, also
-        // where it is not believed: it was behind as the server started, and was set right since.
+        // A state that was opened since the server's start covers all ids. Otherwise ids may have been issued up to the
+        // wall clock's time, even if that time is not believed. The clock may have been behind at the server's start, and
+        // set since.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
             now
@@ -96,7 +98,7 @@ impl<H: Host> Issuer<'_, H> {
         for (other, _) in ours.iter().flat_map(|ours| ours.tables()).filter(|(other, _)| *other != layout) {
             state.begin_above(other, begin(other));
         }
-        // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
+        // Sessions may hold ids of terms since the server's start. The administrator's statement does not cover them.
         issuing.gone.into_iter().for_each(|gone| state.others.raise_minimums(gone));
         for Counter { layout, generator, .. } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
@@ -113,7 +115,8 @@ impl<H: Host> Issuer<'_, H> {
         })
     }
 
-    /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
+    /// Returns the current state, if it can be read. A state of a newer release is an error, because it must not be
+    /// replaced.
     fn former(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         match self.read() {
             Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
@@ -121,7 +124,7 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Goes on in a copied data directory with the worker id of the one that it was copied from, which is gone for good.
+    /// Goes on in a copied data directory with the worker id of the original, which no longer exists.
     pub fn adopt(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let here = self.here(&issuing)?;
@@ -137,9 +140,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Follows the clock, however far it has jumped. A worker id that is leased from another server would end by that, and with it all
-    /// ids, where that server's clock shows something else: so it is asked first. After an error the clock is followed no more than
-    /// before.
+    /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, its
+    /// clock is compared first. If the registry's clock differed, the lease would end, and with it all ids. After an
+    /// error the clock reference is unchanged.
     pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();
         let state = self.open(&mut issuing)?;
@@ -150,13 +153,12 @@ impl<H: Host> Issuer<'_, H> {
         self.follow(&mut issuing, state)
     }
 
-    /// Returns whether the clock has jumped ahead and is not followed.
     fn has_jumped(&self) -> bool {
         self.host.reading().wall > self.believed_now()
     }
 
     fn follow(&self, issuing: &mut Issuing, mut state: State) -> Result<Accepted, IssuerError> {
-        let (now, ahead) = (self.host.reading(), &self.shared.counts.clock_ahead);
+        let (now, ahead) = (self.host.reading(), &self.shared.status.clock_ahead);
         let former = (self.shared.clock_reference(&now), ahead.swap(0, Relaxed));
         self.shared.set_clock_reference(now.wall, now.since_boot);
         let ended = state.lease.as_ref().filter(|lease| state.node.is_some() && lease.expiry <= now.wall);
@@ -177,10 +179,11 @@ impl<H: Host> Issuer<'_, H> {
         Ok(ended.map_or(Accepted::Followed, |worker| Accepted::LeaseEnded { worker }))
     }
 
-    /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
+    /// Compares the clock with a registry's clock. If this server's clock has jumped ahead and the registry's agrees, ids
+    /// follow it.
     pub fn compare(&self, registry: UnixMicros) -> Compared {
         let (max, wall) = (self.host.settings().max_clock_skew, self.host.reading().wall);
-        self.shared.counts.registry_behind.store(wall.0.saturating_sub(registry.0), Relaxed);
+        self.shared.status.registry_behind.store(wall.0.saturating_sub(registry.0), Relaxed);
         let skew = check_clock(wall, registry, None, max);
         let jumped = self.has_jumped();
         match skew {

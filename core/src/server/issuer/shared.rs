@@ -1,4 +1,4 @@
-//! The issuer's state in shared memory: plain data that the server places into shared memory.
+//! The issuer's data in shared memory.
 
 use super::slot::{GeneratorSlot, LayoutGenerator, PositionSource, SlotRef};
 use crate::clock::UnixMicros;
@@ -11,53 +11,60 @@ use crate::server::state::Identity;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// For how long nobody asks again for a worker id that fits a layout after one was asked for in vain.
+/// Pause after a failed request for a worker id that fits all layouts, before any session asks again.
 const VAIN: Duration = Duration::from_secs(5);
 
-/// Counters since the server's start, and present values, for the view.
+/// Counters since the server's start, for the status view.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerCounts {
-    /// Number of times that the state was written: each a sync.
+    /// Number of state writes. Each write syncs the file.
     pub reservations: AtomicU64,
-    /// Those of them that a call did itself.
+    /// Number of state writes that a call for ids made itself.
     pub by_callers: AtomicU64,
-    /// Steps forward of the clock.
+    /// Number of steps forward of the clock.
     pub steps_forward: AtomicU64,
-    /// The last of them, in microseconds.
+    /// The last step forward, in microseconds.
     pub last_step_forward: AtomicU64,
-    /// The time by which the clock is ahead without being followed, in microseconds.
-    pub clock_ahead: AtomicU64,
-    /// The lag of the clock of a registry on another server behind this server's at its last answer, in microseconds.
-    pub registry_behind: AtomicI64,
-    /// Number of times that another rollback value or worker id was taken because the clock was stepped back.
+    /// Number of switches to another rollback value or worker id because the clock was stepped back.
     pub switches: AtomicU64,
-    /// Number of calls for ids that failed: for want of a worker id or of a number of their tag, or by the clock.
+    /// Number of calls for ids that failed. The cause is the clock, a missing worker id, or a tag without ids.
     pub failed_calls: AtomicU64,
-    /// True if the last attempt to write the state failed.
+}
+
+/// Values of the issuer that processes read without the state lock. They are a copy of parts of the state, and the
+/// results of the last write and of the last checks of the clock.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct IssuerStatus {
+    /// The time by which the wall clock is ahead of the time that ids follow, in microseconds.
+    pub clock_ahead: AtomicU64,
+    /// The lag of a remote registry's clock behind this server's clock at the registry's last answer, in microseconds.
+    pub registry_behind: AtomicI64,
+    /// True if the last write of the state failed.
     pub unwritable: AtomicBool,
-    /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or where the server chose its worker id.
+    /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or if the server chose its worker id.
     pub expiry: AtomicI64,
-    /// The oid of the database by way of which worker ids are leased; 0 without one.
+    /// The OID of the database through which worker ids are leased; 0 without one.
     pub registry: AtomicU64,
-    /// True if there is known to be no registry.
+    /// True if no database of this server uses or is a registry.
     pub alone: AtomicBool,
-    /// The oid of the database that is to be the registry; else 0.
+    /// The OID of the database that joins or leaves a registry in a transaction that may be open; else 0.
     pub moving_to: AtomicU64,
 }
 
-impl IssuerCounts {
-    /// The expiry of the lease; None without one.
+impl IssuerStatus {
+    /// Returns the expiry of the lease; None without a lease.
     pub fn expiry(&self) -> Option<UnixMicros> {
         Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
     }
 
-    /// The oid of the database by way of which worker ids are leased, if there is one.
+    /// Returns the OID of the database through which worker ids are leased.
     pub fn registry(&self) -> Option<u32> {
         oid(&self.registry)
     }
 
-    /// The oid of the database that is to be the registry, if there is one.
+    /// Returns the OID of the database that joins or leaves a registry in a transaction that may be open.
     pub fn moving_to(&self) -> Option<u32> {
         oid(&self.moving_to)
     }
@@ -67,34 +74,37 @@ fn oid(cell: &AtomicU64) -> Option<u32> {
     u32::try_from(cell.load(Relaxed)).ok().filter(|oid| *oid != 0)
 }
 
-/// The generator, and what belongs to it.
+/// The part of the issuer that is in shared memory.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct IssuerMemory {
-    /// Hands out positions of the server's own layout.
+    /// The generator of the server's own layout.
     pub generator: Generator,
     /// The highest next position of that generator that readers were told of.
     pub frontier: Frontier,
     /// The server's own layout.
     pub layout: Layout,
-    /// The node that is to issue.
+    /// The node that the settings ask for.
     pub identity: Identity,
-    /// The clock reference: what the wall clock showed when the machine was started, by the furthest reading that was
-    /// believed, which is that of the server's start at first. Far from what every call reads.
+    /// The clock reference, stored as the wall clock's time at the machine's start. Each believed reading of the clocks
+    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every call
+    /// reads.
     clock_reference: AtomicI64,
-    /// The time of the checkpoint that the server started from.
+    /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
-    /// Counters for the view.
+    /// The counters.
     pub counts: IssuerCounts,
-    /// Hand out positions of other layouts.
+    /// The current values.
+    pub status: IssuerStatus,
+    /// The generators of other layouts.
     pub slots: &'static [GeneratorSlot],
-    /// The last time that a worker id fitting all layouts was asked for in vain, in microseconds since the machine's start; 0:
-    /// never.
+    /// Time of the last failed request for a worker id that fits all layouts, in microseconds since the machine's start;
+    /// 0 without one.
     vain: AtomicU64,
 }
 
 impl IssuerMemory {
-    /// The state of a server that starts from this checkpoint while its clocks show `wall` and `since_boot`.
+    /// Returns the memory of a server that starts from this checkpoint while its clocks show `wall` and `since_boot`.
     pub fn new(
         layout: Layout,
         identity: Identity,
@@ -102,7 +112,7 @@ impl IssuerMemory {
         since_boot: u64,
         checkpoint: Option<UnixMicros>,
     ) -> Self {
-        // A clock that shows less than it did at the last checkpoint is not right yet.
+        // A clock that is behind the last checkpoint is not set yet, so the checkpoint's time is used.
         let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
         let shared = Self {
             generator: Generator::new(),
@@ -112,6 +122,7 @@ impl IssuerMemory {
             clock_reference: AtomicI64::new(0),
             checkpoint,
             counts: IssuerCounts::default(),
+            status: IssuerStatus::default(),
             slots: &[],
             vain: AtomicU64::new(0),
         };
@@ -119,13 +130,13 @@ impl IssuerMemory {
         shared
     }
 
-    /// The same with places for other layouts than the server's own.
+    /// Adds slots for other layouts than the server's own.
     #[must_use]
     pub fn with_slots(self, slots: &'static [GeneratorSlot]) -> Self {
         Self { slots, ..self }
     }
 
-    /// The time by the clock reference, so many microseconds after the machine's start.
+    /// Returns the time by the clock reference, `since_boot` microseconds after the machine's start.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
         UnixMicros(self.clock_reference.load(Relaxed)).plus_micros(since_boot)
     }
@@ -135,30 +146,29 @@ impl IssuerMemory {
         self.clock_reference.store(wall.0.saturating_sub_unsigned(since_boot), Relaxed);
     }
 
-    /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the clock reference.
+    /// Returns the wall clock's time, or the time by the clock reference if the wall clock jumped too far ahead.
     pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: Duration) -> UnixMicros {
         let expected = self.expected(since_boot);
         if clock_reference::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
     }
 
-    /// Notes that a worker id that fits all layouts in use was asked for in vain, so many microseconds after the machine's
-    /// start.
+    /// Records that a request for a worker id that fits all layouts in use failed. `since_boot`: microseconds since the
+    /// machine's start.
     pub fn record_vain(&self, since_boot: u64) {
         self.vain.store(since_boot.max(1), Relaxed);
     }
 
-    /// Returns whether that was at most a few seconds ago, so that it is of no use to ask again yet.
+    /// Returns true if such a request failed within the last few seconds, so another request would fail, too.
     pub fn is_vain(&self, since_boot: u64) -> bool {
         let at = self.vain.load(Relaxed);
         at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
     }
 
-    /// The reading that the clocks would show now by the clock reference.
     pub(super) fn clock_reference(&self, now: &Reading) -> Reading {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }
 
-    /// A layout, with the generator that serves it: `slot_ref` must have been found for this very layout.
+    /// Returns a layout with its generator. `slot_ref` must have been found for this layout.
     #[inline]
     pub fn assigned_at<'a>(&'a self, slot_ref: SlotRef, layout: &'a Layout) -> LayoutGenerator<'a> {
         match slot_ref {
@@ -169,24 +179,24 @@ impl IssuerMemory {
         }
     }
 
-    /// A number that changes with each step back of the clock and each change of a term, in whatever layout.
+    /// Returns a number that changes with each step back of the clock and each change of a term, in any layout.
     pub fn generation(&self) -> u64 {
         self.generators().map(Generator::generation).fold(0, u64::wrapping_add)
     }
 
-    /// Returns whether a term has begun, in whatever layout.
+    /// Returns true if a term has begun in any layout.
     pub fn is_issuing(&self) -> bool {
         self.generators().any(|generator| generator.limit() > Position::ZERO)
     }
 
-    /// All generators that have been used.
+    /// Returns all generators that have been used.
     pub fn generators(&self) -> impl Iterator<Item = &Generator> {
         let used = self.slots.iter().take_while(|slot| slot.is_used());
         std::iter::once(&self.generator).chain(used.map(|slot| &slot.generator))
     }
 }
 
-/// The server's own layout, which never changes while it runs.
+/// The server's own layout, which does not change while the server runs.
 impl PositionSource for IssuerMemory {
     #[inline]
     fn layout(&self) -> &Layout {

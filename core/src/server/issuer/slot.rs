@@ -1,9 +1,9 @@
-//! Slots for the layouts of named generators, beside the server's own: each has a generator, and serves one layout at a
-//! time.
+//! Slots for the layouts of named generators. Each slot has a generator, and serves one layout at a time. The server's
+//! own layout needs no slot.
 //!
-//! The layout changes under the state lock, while the slot's generator is closed, and the slot's *generation* with it.
-//! A session knows the generation in which the slot was its layout's. It reads it before and after it takes: where it is
-//! still the same, what was taken is of that layout; else it is thrown away, and the session asks for a slot again.
+//! A slot changes its layout and its *generation* under the state lock, while the slot's generator is closed. A session
+//! remembers the slot's generation, and reads it before and after it takes positions. If the generation is unchanged, the
+//! positions belong to the session's layout. Otherwise the session discards them and asks for a slot again.
 
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
@@ -19,59 +19,59 @@ pub const DEFAULT_SLOTS: i32 = 256;
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct GeneratorSlot {
-    /// Hands out positions of the layout that has the slot.
+    /// The generator for positions of the slot's layout.
     pub generator: Generator,
-    /// Changes with the layout, while the generator is closed; 0: the slot was never used.
+    /// Grows with each change of the layout, while the generator is closed; 0 if the slot was never used.
     pub slot_generation: AtomicU64,
 }
 
-/// The use of a slot.
+/// The layout that uses a slot, and its term.
 #[derive(Debug, Default)]
 pub struct Occupancy {
-    /// The layout that has it; None: it is free.
+    /// The layout that has the slot; None if the slot is free.
     pub layout: Option<Layout>,
-    /// The database that took it, by its oid. Others may use the layout, too.
+    /// The OID of the database that took the slot. Other databases may use the layout, too.
     pub(super) database: u32,
-    /// The node whose term its generator has begun; None while it is closed.
+    /// The node whose term is open in the slot's generator; None while the generator is closed.
     pub node: Option<Node>,
-    /// The time at which it got the slot, in microseconds since the machine's start.
+    /// The time at which the layout got the slot, in microseconds since the machine's start.
     pub(super) assigned_at: u64,
-    /// The next position when that was last seen to have changed, and the time of that.
+    /// The next position at its last observed change, and the time of that observation.
     pub(super) seen: (Position, u64),
 }
 
 /// The data that the state lock guards.
 #[derive(Debug, Default)]
 pub struct Issuing {
-    /// The node whose term the generator of the server's own layout has begun; None while it is closed.
+    /// The node whose term is open in the generator of the server's own layout; None while the generator is closed.
     pub node: Option<Node>,
-    /// True if the state was taken up since the server's start.
+    /// True if a process has opened the state since the server's start.
     pub opened: bool,
     /// True if the server was asked for a safe position to read from since its start.
     pub(super) has_readers: bool,
-    /// The uses of the slots; those never used stand at the end.
+    /// The occupancies of the slots. Slots that were never used are at the end.
     pub slots: &'static mut [Occupancy],
-    /// An instant above all that was issued at slots whose layouts have gone, since the server's start.
+    /// An instant above all ids of slots that were given to other layouts since the server's start.
     pub(super) gone: Option<UnixMicros>,
 }
 
 impl Issuing {
-    /// Returns what a server with so many slots begins with.
+    /// Returns the data at the server's start.
     pub fn new(slots: &'static mut [Occupancy]) -> Self {
         Self { slots, ..Self::default() }
     }
 
-    /// The slots that have been used since the server's start.
+    /// Returns the slots that have been used since the server's start.
     pub(super) fn used(&self) -> impl Iterator<Item = &Occupancy> {
         self.slots.iter().take_while(|slot| slot.layout.is_some())
     }
 
-    /// The slot that a layout has.
+    /// Returns the index of the layout's slot.
     pub fn slot_of(&self, layout: &Layout) -> Option<usize> {
         self.used().position(|slot| slot.layout == Some(*layout))
     }
 
-    /// The node whose term has begun at a slot; None: where ids of the server's own layout come from.
+    /// Returns the node whose term is open at a slot. None as `slot` means the generator of the server's own layout.
     pub(super) fn node_at(&self, slot: Option<usize>) -> Option<Node> {
         match slot {
             None => self.node,
@@ -90,24 +90,24 @@ impl Issuing {
 /// The source of a layout's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotRef {
-    /// It is the server's own layout.
+    /// The server's own layout.
     Own,
-    /// A slot, as long as this is its generation.
+    /// A slot, valid while the slot has this generation.
     Slot {
-        /// Its index among the slots.
+        /// The index among the slots.
         index: usize,
-        /// Its generation.
+        /// The slot's generation.
         slot_generation: u64,
     },
 }
 
 /// A source of positions for a session.
 pub trait PositionSource {
-    /// Their layout.
+    /// Returns the positions' layout.
     fn layout(&self) -> &Layout;
-    /// Returns what hands them out.
+    /// Returns the generator that hands out the positions.
     fn generator(&self) -> &Generator;
-    /// Returns whether that still hands out positions of the layout.
+    /// Returns true if the generator still serves the layout.
     fn is_held(&self) -> bool;
 }
 
@@ -116,17 +116,16 @@ pub trait PositionSource {
 pub struct LayoutGenerator<'a> {
     layout: &'a Layout,
     generator: &'a Generator,
-    /// The slot's generation, and what it is to be.
+    /// The slot's current generation, and the generation in which the slot serves the layout.
     slot: Option<(&'a AtomicU64, u64)>,
 }
 
 impl<'a> LayoutGenerator<'a> {
-    /// The server's own layout, whose place never changes.
     pub(super) fn own(generator: &'a Generator, layout: &'a Layout) -> Self {
         Self { layout, generator, slot: None }
     }
 
-    /// A layout at a slot.
+    /// Returns a layout that a slot serves.
     #[inline]
     pub fn at(slot: &'a GeneratorSlot, slot_generation: u64, layout: &'a Layout) -> Self {
         Self { layout, generator: &slot.generator, slot: Some((&slot.slot_generation, slot_generation)) }
@@ -151,12 +150,12 @@ impl PositionSource for LayoutGenerator<'_> {
 }
 
 impl GeneratorSlot {
-    /// Returns whether a layout has it, or had.
+    /// Returns true if a layout has or had the slot.
     pub(super) fn is_used(&self) -> bool {
         self.slot_generation.load(Ordering::Acquire) > 0
     }
 
-    /// Gives it to another layout, while its generator is closed.
+    /// Prepares the slot for another layout. The generator must be closed.
     pub fn reuse(&self) {
         self.generator.forget();
         self.slot_generation.fetch_add(1, Ordering::AcqRel);

@@ -1,8 +1,9 @@
-//! The slots of layouts.
+//! The assignment of slots to layouts.
 
+use super::Issuer;
+use super::counter::{Counter, end, tick_of};
 use super::error::{IssuerError, NoRoom};
 use super::host::Host;
-use super::issuing::{Counter, Issuer, end, tick_of};
 use super::slot::{Issuing, Occupancy, SlotRef};
 use crate::ids::layout::{Field, Layout};
 use crate::server::state::{Identity, State};
@@ -10,17 +11,19 @@ use crate::sync::Ordering;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 
-/// Time that nothing was taken at a slot that is given to another layout.
+/// Time without a taken position after which another layout may get the slot.
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Finds a slot for a layout: its own, a free one, one at which nothing was taken for a while, or one of the database that
-    /// holds most, whose mark is settled first. Ids flow from it once there is a term ([`Issuer::provide_in`]). A database may take
-    /// a slot while it holds fewer than are free, or two fewer than another one: so it gets at most half of those that are free,
-    /// and many databases together leave each other one the same number.
+    /// Finds a slot for a layout. The choices in order: its current slot, a free slot, an idle slot, a slot of the
+    /// database that holds most. The term of a slot that changes hands is ended first. Ids flow from a slot once it has a
+    /// term ([`Issuer::provide_in`]).
+    ///
+    /// A database may take a slot while it holds fewer slots than are free, or at least two fewer than another database.
+    /// One database thus gets at most half of the free slots, and many databases end up with equal numbers.
     ///
     /// # Errors
-    /// [`IssuerError`]: all are in use, the database has its share, or the node does not fit the layout.
+    /// [`IssuerError`]: all slots are in use, the database has its share, or the node does not fit the layout.
     pub fn assign_slot(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         if *layout == self.shared.layout {
             return Ok(SlotRef::Own);
@@ -28,7 +31,7 @@ impl<H: Host> Issuer<'_, H> {
         self.assign_slot_in(&mut self.host.lock(), layout)
     }
 
-    /// The same, under the state lock.
+    /// Finds a slot under the state lock. See [`Issuer::assign_slot`].
     pub(super) fn assign_slot_in(
         &self,
         issuing: &mut Issuing,
@@ -62,7 +65,7 @@ impl<H: Host> Issuer<'_, H> {
         SlotRef::Slot { index, slot_generation }
     }
 
-    /// Returns what issues at a `SlotRef`; None where its slot is another layout's by now. Under the state lock.
+    /// Returns the counter of a `SlotRef`; None if another layout has the slot now. The caller holds the state lock.
     pub(super) fn counter_at(&self, issuing: &Issuing, slot_ref: SlotRef) -> Option<Counter<'_>> {
         match slot_ref {
             SlotRef::Own => Some(self.own_counter()),
@@ -73,8 +76,8 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Returns whether the node fits a layout, for which a server without a registry may choose another worker id.
-    /// A need for another leased one is noted, so that the next one fits.
+    /// Checks that the node fits a layout. A server without a registry may choose another worker id for the layout. A
+    /// server that leases its worker id records that the next one must fit.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),
@@ -93,14 +96,14 @@ impl<H: Host> Issuer<'_, H> {
         if leased && state.choose_in(layout, settings.policy, usable) {
             return Ok(());
         }
-        // Any role may call again and again.
+        // Any role may repeat this call, so a repeated request does not write.
         if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
             self.write(state)?;
         }
         Err(no_room(Field::Worker, worker).into())
     }
 
-    /// Notes at which slots something was taken since that was looked at last.
+    /// Records the time of observation for each slot from which positions were taken since the last observation.
     pub(super) fn observe_slots(&self, issuing: &mut Issuing) {
         let now = self.host.reading().since_boot;
         for (slot, occupancy) in self.shared.slots.iter().zip(issuing.slots.iter_mut()) {
@@ -114,15 +117,15 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// A slot that was never used, or else the one at which nothing was taken for the longest, if that is long enough or its
-    /// database holds most: its term is ended.
+    /// Returns a slot that was never used, or else the slot that was idle longest. If no slot is idle long enough, a slot
+    /// of the database that holds most is taken. Ends the slot's term.
     fn make_room(&self, issuing: &mut Issuing, state: &mut State) -> Result<usize, IssuerError> {
         let (now, believed) = (self.host.reading().since_boot, self.believed_now());
         let passed = |since: u64| Duration::from_micros(now.saturating_sub(since));
         let is_idle = |index: usize, occupancy: &Occupancy| {
             let Some(layout) = occupancy.layout else { return true };
             let next = self.shared.slots[index].generator.next();
-            // By the clock, unless that was ahead when its last ids were taken.
+            // The clock decides if the slot is idle, unless the clock was ahead when the last positions were taken.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
             let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
             passed(occupancy.assigned_at) >= IDLE && (is_passed || is_idle)

@@ -1,5 +1,5 @@
-//! The worker id of a server without a registry, which chooses it alone: from its identity, and from the marks of those that it,
-//! or the server that it is a copy of, has issued as.
+//! The worker id of a server without a registry. The server chooses from its identity, and from the high-water marks of
+//! the worker ids that it or its original has used.
 
 use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
@@ -12,12 +12,12 @@ use crate::registry::wire::LeaseError;
 use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
 use std::collections::BTreeMap;
 
-/// Time at which a worker id may be used that is another server's.
+/// The instant from which another server's worker id may be used: never.
 const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
 
 impl State {
-    /// No database of the server draws worker ids from a registry, or leases them to others: it chooses one itself.
-    /// `is_changing`: a transaction that is under way may change that.
+    /// Records that no database of the server uses a registry or is one. The server chooses its worker id itself.
+    /// `is_changing`: an open transaction may change this.
     pub fn be_alone(&mut self, here: &Here, is_changing: bool) {
         self.alone = true;
         self.registry = None;
@@ -27,16 +27,17 @@ impl State {
         self.former = None;
     }
 
-    /// A database draws worker ids from a registry, or leases them to others: this server leases its own by way of it. It issues
-    /// under the one that it has until that has been asked.
+    /// Records that a database uses a registry or is one. The server leases its worker id through that database, and
+    /// issues under its current worker id until the registry has answered.
     pub fn lease_by(&mut self, database: u32, is_changing: bool) {
         self.alone = false;
         self.registry = Some(database);
         self.moving_to = self.moving_to.filter(|_| is_changing);
     }
 
-    /// A database draws from the registry of this identity, or from none any more, by a transaction that was committed. A worker id
-    /// that this server chose itself may be another node's from now on. Whether it had chosen it.
+    /// Records that a committed transaction made a database join the registry with this identity, or leave its registry.
+    /// If the server chose its worker id itself, it gives the worker id up, because another node may get it. Returns true
+    /// if it did.
     pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
         if identity.is_some() || !self.alone {
             self.moving_to = self.moving_to.filter(|moving| *moving != database);
@@ -49,7 +50,8 @@ impl State {
         true
     }
 
-    /// This database belongs to a node whose worker ids are leased: a worker id that this server chose itself may be another node's.
+    /// Gives up a worker id that the server chose itself, because this database belongs to a node whose worker ids are
+    /// leased.
     pub fn leave_alone(&mut self, database: u32) {
         if self.alone || self.lease.as_ref().is_some_and(Lease::is_chosen) {
             self.lease_by(database, true);
@@ -57,8 +59,8 @@ impl State {
         }
     }
 
-    /// Takes another worker id, as the clock is behind the ids of the present one. None where it is not this server that
-    /// chooses; else whether there is one.
+    /// Switches to another worker id, because the clock is behind the ids of the current one. Returns None if the server
+    /// does not choose its worker id itself, and Some(false) if no other worker id can be used.
     pub fn take_another(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
         let Identity::Leased { datacenter } = here.identity else { return None };
         if !self.alone {
@@ -75,10 +77,11 @@ impl State {
         Some(true)
     }
 
-    /// Takes another worker id than this one, if that is the server's own and there is no registry; whether it is.
+    /// Switches to another worker id if the server issues under this one and has no registry. Returns true if it
+    /// switched.
     ///
     /// # Errors
-    /// None is free.
+    /// [`LeaseError`]: no worker id is free.
     pub fn leave_worker(
         &mut self,
         here: &Here,
@@ -95,7 +98,7 @@ impl State {
         }
     }
 
-    /// Keeps the worker id that was chosen, or leased from the server's own registry, or chooses one.
+    /// Keeps a worker id that was chosen, or leased from the server's own registry. Otherwise chooses a worker id.
     pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
         self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
         match &mut self.lease {
@@ -111,7 +114,6 @@ impl State {
         }
     }
 
-    /// A worker id of the server's own layout that is free.
     fn take_free(&mut self, here: &Here, datacenter: u32, at: UnixMicros) -> Option<Lease> {
         let (used, most) = (self.used_workers(datacenter), capacity(&here.layout));
         let is_first = self.first.is_none()
@@ -124,9 +126,11 @@ impl State {
         Some(Lease::chosen(datacenter, worker, here.token))
     }
 
-    /// Chooses a worker id for a layout that has no room for the server's: what that leaves when divided by how many there are, or
-    /// one of its share where a worker id that is not to be used leaves the same. All of the share may be another server's, as after
-    /// `pg_upgrade`, which brings the row of the former cluster along: then one of another share. Whether there is one.
+    /// Chooses a worker id for a layout with fewer worker ids than the server's own. First choice is the server's worker
+    /// id modulo the number of worker ids; second choice another one of the server's share.
+    ///
+    /// After `pg_upgrade`, the whole share may belong to other servers, because the previous cluster's rows are still
+    /// there. The server then chooses from another share. Returns true if a worker id was found.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);
@@ -140,7 +144,7 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // The clock is waited for if it has passed none of them.
+        // If the clock has passed none of these worker ids, the first choice is taken and the call waits for the clock.
         let worker = free_worker(&used, capacity, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
             .or_else(|| beyond_share(&used, preferred, capacity));
@@ -148,8 +152,9 @@ impl State {
         worker.is_some()
     }
 
-    /// Notes the rows of a table of a database with the extension: the worker ids that servers of this cluster, or of one that it
-    /// was upgraded from, had chosen first, the first of all at the head. Those of others are none that this one chooses.
+    /// Records the rows of one database's table of first worker ids. Servers of this cluster, or of a cluster from which
+    /// it was upgraded, wrote the rows; the oldest row comes first. This server does not choose worker ids in rows of
+    /// other servers.
     pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::RecordedNamed) {
@@ -167,7 +172,7 @@ impl State {
         }
     }
 
-    /// Returns the reason why a server that may choose its worker id has none; None where it has.
+    /// Returns the reason why a server that chooses its worker id has none; None if it has one.
     pub fn no_worker(&self, here: &Here) -> Option<LeaseError> {
         let may_choose = matches!(here.identity, Identity::Leased { .. });
         (may_choose && self.node.is_none()).then(|| self.none_free(here))
@@ -197,14 +202,14 @@ impl State {
         LeaseError { message: "no worker id is free".into(), ..LeaseError::yet(detail, hint) }
     }
 
-    /// Has a mark for the worker id that there is: so none that is chosen later is the same.
+    /// Records a high-water mark for the current worker id, so that the server does not choose it again later.
     pub(super) fn name_worker(&mut self) {
         let Some(Lease { datacenter, worker, .. }) = self.lease else { return };
         let node = Node { datacenter, worker, rollback: 0 };
         self.own.set(node, self.high_water_mark(node));
     }
 
-    /// The worker ids of a datacenter that marks name, and the instant from which each may be used.
+    /// Returns the datacenter's worker ids that have a high-water mark, each with the instant from which it may be used.
     fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
         let mut used = BTreeMap::new();
         for (layout, of) in self.tables().filter(|_| holds(Guard::UsedNamed)) {
@@ -225,8 +230,9 @@ impl State {
         used
     }
 
-    /// Any, as the server's home tells it apart from others that were never introduced to it. A copy keeps to those that leave
-    /// something else than its original's when divided by the number of shares, and so do all that each chooses later.
+    /// Returns any worker id as preferred, computed from the server's home. Servers that do not know each other thus
+    /// rarely choose the same one. A copy prefers a share that its original has not used, and stays in that share for all
+    /// later choices.
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
         let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
         let shares = Preferred::shares(most);
@@ -242,8 +248,9 @@ impl State {
         }
     }
 
-    /// Those of the share of its timeline, of eight: that of the first that was chosen, and one further after each promotion. So
-    /// both servers choose without each other then.
+    /// Returns the worker ids of this timeline's share as preferred. The first worker id that the server chose determines
+    /// the share of its timeline. Each promotion moves to the next of eight shares. Two servers on different timelines
+    /// thus choose different worker ids.
     fn of_timeline(&self, policy: Policy) -> Preferred {
         let most = capacity(&self.layout);
         let (id, home) = (self.system_identifier, &self.home.identity);
@@ -254,18 +261,18 @@ impl State {
             }
             None => Preferred::alone(id, self.timeline, home, most),
         };
-        // Numbers that are used up have to last.
+        // Under `disposable` each worker id is used once, so a server may leave its share when the share is used up.
         let only = preferred.only && policy != Policy::Disposable && holds(Guard::Shares);
         Preferred { only, ..preferred }
     }
 
-    /// Returns whether it is in the place of a copy of another server's directory.
+    /// Returns true if the state was copied from another server's directory.
     fn is_copied(&self) -> bool {
         self.copy_of.as_ref().is_some_and(|of| !of.is_in(&self.home))
     }
 
-    /// The node that issues in a layout: the server's, under the worker id that was chosen for the layout where that one has no
-    /// room, with a rollback value of the layout's.
+    /// Returns the node that issues in a layout. If the server's worker id does not fit the layout, the node has the
+    /// worker id that was chosen for the layout. The rollback value is the layout's own.
     pub fn node_in(&self, layout: &Layout) -> Option<Node> {
         let node = self.node?;
         if *layout == self.layout {
@@ -279,8 +286,8 @@ impl State {
     }
 }
 
-/// Returns a worker id of another share that has never been used as far as is known. A promotion moves a server to the next share, so
-/// the search begins with the one before its own, which promotions reach last.
+/// Returns a worker id of another share that was never used. A promotion moves a server to the next share, so the search
+/// begins with the previous share, which promotions reach last.
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;
@@ -288,7 +295,8 @@ fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity
     })
 }
 
-/// A worker id that is not used; else the one whose ids the clock has passed for the longest, unless each is used once only.
+/// Returns an unused worker id. If all are used and may be reused, returns the worker id whose ids the clock passed
+/// earliest.
 fn free_worker(
     used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,

@@ -5,7 +5,7 @@ use crate::error::Explain;
 use crate::ids::layout::Layout;
 use crate::server::form::Newer;
 
-/// Reason why a server must not go on from a state.
+/// Reason why a server must not issue from a state.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum StateError {
@@ -38,8 +38,9 @@ pub enum StateError {
                 SELECT snowflake_ids.state_reset() begins anew."
     )]
     Layout { stored: Layout, ours: Layout },
-    /// The data directory is a copy of one that issues, or did, as the same worker; or the state in it was put back from a
-    /// copy, and says nothing of what was issued since. Its homes are that where the state was written, and the present one.
+    /// The data directory is a copy of a directory that issues, or issued, as the same worker; or an administrator
+    /// restored the state from a copy. A restored state does not record the ids issued since. `homes`: the state's home,
+    /// and the current one.
     #[error("{}", said_of_copy(homes))]
     #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {
@@ -73,7 +74,7 @@ fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker: u32) -> Str
 }
 
 impl StateError {
-    /// Returns whether it tells of another directory.
+    /// Returns true if the error names another data directory.
     pub fn names_another_home(&self) -> bool {
         matches!(self, Self::Copy { homes, .. } if !homes[0].is_in(&homes[1]))
     }

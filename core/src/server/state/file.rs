@@ -1,7 +1,7 @@
-//! The state as text, with a checksum, and how the text of an older release is read.
+//! The text of the state file, with a checksum, and the upgrade of texts from older releases.
 //!
-//! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms. What is in `state` is the form's:
-//! with each change of it a function is added to [`UPGRADES`], and a sample of the former form to the tests.
+//! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms. The content of `state` depends on
+//! the form. A change of the form adds a function to [`UPGRADES`], and a sample of the previous form to the tests.
 
 use super::error::StateError;
 use super::stored::State;
@@ -11,22 +11,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The file's name, in the data directory.
+/// The file's name in the data directory.
 pub const FILE: &str = "snowflake_ids.state.json";
 
-/// The file's length is a multiple of this. What copies a data directory in use may copy a file up to the length that it had when
-/// it looked. Of one that has grown by a digit since the end would be missing, and the copy would issue nothing once it is
-/// promoted.
+/// The file's length is a multiple of this. A base backup of a running server may copy a file up to the length that it
+/// had at first. If the file had grown since, its end would be missing, and the copy could not issue ids after a
+/// promotion.
 const LENGTH: usize = 1024;
 
-/// The form of the state that this version writes.
 const VERSION: u32 = 3;
 
-/// The first makes form 2 of form 1, and so on. None of them can fail: what is still missing then, or of another kind, is
-/// damage, and is found when the present form is read.
+/// The upgrades: the first converts form 1 to form 2, and so on. An upgrade never fails. Missing or wrong fields count as
+/// damage, which is found when the converted state is read.
 const UPGRADES: [fn(&mut Value); VERSION as usize - 1] = [from_1, from_2];
 
-/// Form 2 has the name `expiry`, and the head is under the checksum as well.
+/// Form 2 renames a field to `expiry`, and its checksum covers the head.
 fn from_1(state: &mut Value) {
     if let Some(lease) = state.get_mut("lease").and_then(Value::as_object_mut)
         && let Some(expiry) = lease.remove("horizon")
@@ -35,7 +34,7 @@ fn from_1(state: &mut Value) {
     }
 }
 
-/// Form 3 has marks of other layouts than the server's own.
+/// Form 3 has high-water marks of other layouts than the server's own.
 fn from_2(state: &mut Value) {
     if let Some(state) = state.as_object_mut() {
         state.insert("others".into(), Value::Array(Vec::new()));
@@ -54,7 +53,7 @@ struct Sealed<'a> {
 }
 
 impl Sealed<'_> {
-    /// The checksum that it should have. In form 1 its head does not count.
+    /// Returns the correct checksum. In form 1 the checksum does not cover the head.
     fn sum(&self) -> u32 {
         let mut sum = crc32fast::Hasher::new();
         if self.version > 1 {
@@ -70,7 +69,7 @@ impl Sealed<'_> {
 }
 
 impl State {
-    /// The content of the file, in the present form: a line, with spaces at its end.
+    /// Returns the file's content in the current form: one line, padded with spaces.
     pub fn to_text(&self) -> serde_json::Result<String> {
         let state = serde_json::value::to_raw_value(self)?;
         let Head { version, release } = Head::new(VERSION);
@@ -81,12 +80,12 @@ impl State {
         Ok(line + &" ".repeat(spaces) + "\n")
     }
 
-    /// Returns what a file of this release or an older one holds.
+    /// Returns the state in a file's content, which this release or an older one wrote.
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
         if let Some(newer) = form::newer(text, VERSION) {
-            // Another release may seal it by another rule. Where it is this one by name, a damaged number must not pass for
-            // a form that a later build has.
+            // Another release may compute the checksum in another way. If the file names this release, the checksum must
+            // be right: a damaged number must not pass for a newer form.
             if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
                 return Err(StateError::Newer(newer));
             }
@@ -102,7 +101,7 @@ impl State {
     }
 }
 
-/// The state, by way of each form between its own and the present one.
+/// Upgrades the state through each form between its own and the current one.
 fn upgraded(sealed: &Sealed<'_>) -> serde_json::Result<State> {
     let known = sealed.version.checked_sub(1).and_then(|form| UPGRADES.get(form as usize..));
     let upgrades =

@@ -1,4 +1,4 @@
-//! The high-water marks of nodes: in the server's own layout, and in each layout beside it in which named generators issue.
+//! The high-water marks of nodes, in the server's own layout and in the layouts of named generators.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -7,49 +7,49 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 
-/// The mark of a node that another server issues as: that of a copied directory.
+/// The high-water mark of a node that belongs to another server, after the directory was copied.
 pub const OF_ANOTHER: Position = Position::MAX;
 
-/// The most marks of a layout that are kept one by one. Dropping one raises the floor.
+/// The most high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's minimum.
 const MAX_HIGH_WATER_MARKS: usize = 256;
 
-/// The layouts whose marks are kept. Dropping one raises the floor of all that are not there.
+/// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum of all layouts not kept.
 const MAX_OTHERS: usize = 256;
 
-/// The most layouts that a server has places for, and whose marks are kept where those above `MAX_OTHERS` are in use: without
-/// them the floor would be ahead of the clock.
+/// The most slots of a server. Up to this number of layouts is also kept beyond `MAX_OTHERS`, while the clock has not
+/// passed their ids. Dropping such a layout would raise the minimum above the clock.
 pub const MAX_SLOTS: i32 = 4_096;
 
 /// The high-water mark of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeHighWaterMark {
-    /// The node that the mark is of.
+    /// The node.
     #[serde(flatten)]
     pub node: Node,
-    /// The position below which it may have issued.
+    /// The position below which the node may have issued.
     pub position: Position,
 }
 
 impl NodeHighWaterMark {
-    /// Returns whether its node is another server's.
+    /// Returns true if the node belongs to another server.
     pub fn is_of_another(&self) -> bool {
         self.position == OF_ANOTHER
     }
 }
 
-/// The marks of all nodes in one layout.
+/// The high-water marks of all nodes in one layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeHighWaterMarks {
-    /// The high-water marks that are kept one by one.
+    /// The high-water marks that are kept per node.
     #[serde(rename = "marks")]
     pub high_water_marks: Vec<NodeHighWaterMark>,
-    /// A position at or above which every node begins that has no mark.
+    /// The position at or above which all other nodes begin.
     #[serde(rename = "floor")]
     pub minimum: Position,
 }
 
 impl NodeHighWaterMarks {
-    /// Returns how far a node may have issued.
+    /// Returns the position below which a node may have issued.
     pub fn of(&self, node: Node) -> Position {
         self.high_water_marks
             .iter()
@@ -57,7 +57,7 @@ impl NodeHighWaterMarks {
             .map_or(self.minimum, |high_water_mark| high_water_mark.position)
     }
 
-    /// The highest of all, those left out that are another server's.
+    /// Returns the highest high-water mark of this server's nodes.
     pub fn highest(&self) -> Position {
         let ours = self.high_water_marks.iter().filter(|high_water_mark| !high_water_mark.is_of_another());
         ours.map(|high_water_mark| high_water_mark.position).fold(self.minimum, Position::max)
@@ -89,56 +89,56 @@ impl NodeHighWaterMarks {
         }
     }
 
-    /// Has every node that has a mark begin at or above a position.
+    /// Makes each node with a high-water mark begin at or above a position.
     pub(super) fn rise(&mut self, above: Position) {
         for high_water_mark in &mut self.high_water_marks {
             high_water_mark.position = high_water_mark.position.max(above);
         }
     }
 
-    /// Has every node begin at or above a position that has no mark.
+    /// Makes each node without a high-water mark begin at or above a position.
     pub(super) fn raise_minimum(&mut self, above: Position) {
         self.minimum = self.minimum.max(above);
     }
 }
 
-/// A layout beside the server's own, in which named generators issue.
+/// A layout of named generators, other than the server's own layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherLayout {
     /// The layout.
     pub layout: Layout,
-    /// The worker id that issues in it where it has no room for the server's, which has no registry.
+    /// The worker id that this server has chosen for the layout; None if the server's worker id fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
-    /// The rollback value that issues in it.
+    /// The rollback value of the node that issues.
     pub rollback: u32,
-    /// Time at which ids of it were asked for last.
+    /// Time of the last call for ids of the layout.
     pub used: UnixMicros,
-    /// The marks of nodes in it.
+    /// The high-water marks of nodes in the layout.
     #[serde(flatten)]
     pub of: NodeHighWaterMarks,
 }
 
 impl OtherLayout {
-    /// One in which nothing is known to be issued, where every node begins at or above an instant.
+    /// Returns a layout without any known ids. Every node begins at or above an instant.
     pub(super) fn new(layout: Layout, minimum: UnixMicros, at: UnixMicros) -> Self {
         let of = NodeHighWaterMarks { high_water_marks: Vec::new(), minimum: layout.position_from(minimum) };
         Self { layout, worker: None, rollback: 0, used: at, of }
     }
 
-    /// An instant at or above all that may have been issued in it.
+    /// Returns an instant at or above all ids that may have been issued in the layout.
     fn end(&self) -> UnixMicros {
         self.layout.instant_above(self.of.highest())
     }
 }
 
-/// All layouts beside the server's own.
+/// All layouts other than the server's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Others {
-    /// Those whose marks are kept.
+    /// The layouts whose high-water marks are kept.
     #[serde(rename = "others")]
     pub layouts: Vec<OtherLayout>,
-    /// An instant at or above which every node begins in a layout that is not among these.
+    /// The instant at or above which every node begins in any other layout.
     #[serde(rename = "others_floor")]
     pub minimum: UnixMicros,
 }
@@ -148,17 +148,17 @@ impl Others {
         self.layouts.iter().position(|other| other.layout == *layout)
     }
 
-    /// Returns what is kept of a layout.
+    /// Returns a layout's entry.
     pub fn get(&self, layout: &Layout) -> Option<&OtherLayout> {
         Some(&self.layouts[self.position(layout)?])
     }
 
-    /// Returns when ids of a layout were asked for last, as far as is known.
+    /// Returns the time of the last call for ids of a layout; 0 if unknown.
     pub(super) fn used(&self, layout: &Layout) -> UnixMicros {
         self.get(layout).map_or(UnixMicros(0), |other| other.used)
     }
 
-    /// Returns a layout, which is kept from now on; `at`: the time at which ids of it were asked for.
+    /// Returns a layout's entry, and adds one if there is none. `at`: the time of the call for ids.
     pub(super) fn get_mut(&mut self, layout: &Layout, at: UnixMicros) -> &mut OtherLayout {
         let index = self.position(layout).unwrap_or_else(|| {
             self.put(OtherLayout::new(*layout, self.minimum, at), at);
@@ -167,13 +167,12 @@ impl Others {
         &mut self.layouts[index]
     }
 
-    /// Takes what is kept of a layout, to keep it elsewhere.
     pub(super) fn take(&mut self, layout: &Layout) -> OtherLayout {
         let new = || OtherLayout::new(*layout, self.minimum, UnixMicros(0));
         self.position(layout).map_or_else(new, |index| self.layouts.swap_remove(index))
     }
 
-    /// Keeps one more, the last, and of all the others those whose ids came furthest.
+    /// Adds an entry at the end. Drops the entries with the lowest ids if there are too many.
     pub(super) fn put(&mut self, other: OtherLayout, at: UnixMicros) {
         let mut of_another = Vec::new();
         while self.layouts.len() >= MAX_OTHERS {
@@ -188,20 +187,20 @@ impl Others {
                 .extend(dropped.of.high_water_marks.into_iter().filter(NodeHighWaterMark::is_of_another));
         }
         self.layouts.push(other);
-        // A node that is another server's is that in every layout.
+        // A node that belongs to another server belongs to it in every layout.
         for high_water_mark in of_another {
             self.layouts[0].of.set(high_water_mark.node, OF_ANOTHER);
         }
     }
 
-    /// Has every node that has a mark begin above an instant.
+    /// Makes each node with a high-water mark begin above an instant.
     pub(super) fn rise(&mut self, last: UnixMicros) {
         for other in &mut self.layouts {
             other.of.rise(other.layout.position_after(last));
         }
     }
 
-    /// Has every node begin at or above an instant that has no mark.
+    /// Makes each node without a high-water mark begin at or above an instant.
     pub fn raise_minimums(&mut self, at: UnixMicros) {
         self.minimum = self.minimum.max(at);
         for other in &mut self.layouts {

@@ -1,4 +1,4 @@
-//! The worker id that is leased: from where, until when, and which ones are not to be had.
+//! The lease of a worker id: its registry, its end, and the worker ids that the server must not lease.
 
 use super::high_water_marks::NodeHighWaterMarks;
 use super::stored::{Here, Identity, State};
@@ -11,14 +11,14 @@ use crate::registry::lease::{Lease, Origin};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Time after the last id of a layout for which worker ids are leased that fit it.
+/// Time after the last id of a layout during which leased worker ids must fit the layout.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// The age at which a note that ids of a layout are asked for is renewed: asking costs no write each time.
+/// Age at which the record of a layout's last use is renewed. Calls in between write nothing.
 const RECORDED: Duration = Duration::from_mins(10);
 
 impl State {
-    /// Sets the node that issues, of a worker id that the server chooses where it is alone.
+    /// Sets the node that issues. If the server has no registry, it chooses its worker id.
     pub(super) fn identify(&mut self, here: &Here) {
         if let (Identity::Leased { datacenter }, true) = (here.identity, self.alone) {
             self.choose(here, datacenter);
@@ -26,7 +26,7 @@ impl State {
         self.set_node(here.identity);
     }
 
-    /// Sets the node that issues; the rollback value stays as long as the worker does.
+    /// Sets the node that issues. Keeps the rollback value if the worker id is unchanged.
     fn set_node(&mut self, identity: Identity) {
         let (datacenter, worker) = match identity {
             Identity::Fixed { datacenter, worker } => {
@@ -34,7 +34,7 @@ impl State {
                 (datacenter, Some(worker))
             }
             Identity::Leased { datacenter } => {
-                // A claim may still become a lease.
+                // A pending token may still become a lease.
                 self.lease = self.lease.take().filter(|lease| lease.datacenter == datacenter);
                 (datacenter, self.lease.as_ref().map(|lease| lease.worker))
             }
@@ -52,7 +52,7 @@ impl State {
         self.others.layouts.iter_mut().for_each(|other| other.worker = None);
     }
 
-    /// Takes up a lease: its worker issues from now on.
+    /// Starts to use a lease: its worker id issues from now on.
     pub fn take_up(&mut self, lease: Lease) {
         let (datacenter, worker) = (lease.datacenter, lease.worker);
         self.forget_lease();
@@ -61,7 +61,8 @@ impl State {
         debug_assert!(self.node.is_some_and(|node| node.worker == worker));
     }
 
-    /// Worker ids are leased by way of this database from now on, from the registry that others share, if it is one.
+    /// Records the database through which worker ids are leased from now on. `origin`: the registry, if other servers
+    /// share it.
     pub fn leased_from(&mut self, database: u32, origin: Option<&Origin>) {
         let same = self.registry.is_none_or(|registry| registry == database);
         self.leases_with = match origin {
@@ -71,8 +72,9 @@ impl State {
         (self.registry, self.alone) = (Some(database), false);
     }
 
-    /// The registry here, of this identity, leases worker ids to others: from now on to this server, too. Whether it has its own from
-    /// there already, or an operator chose it.
+    /// Records that this server's registry leases worker ids to other servers. This server must lease its own worker id
+    /// from it, too. Returns true if the server already leases from its registry, or if an administrator set the worker
+    /// id.
     pub fn leases_out(&mut self, here: &Here, database: u32, identity: &str) -> bool {
         if matches!(here.identity, Identity::Fixed { .. }) {
             return true;
@@ -84,34 +86,34 @@ impl State {
         self.lease.as_ref().is_some_and(|lease| !lease.is_chosen())
     }
 
-    /// Gives the lease up, because it is lost or released: no node issues until there is another.
+    /// Gives up a lease that was lost or released. No node issues until there is another lease.
     pub fn give_up(&mut self) {
         self.forget_lease();
         self.node = None;
     }
 
-    /// The same for a lease of another registry than the one in use.
+    /// Gives up the lease, but keeps it as `former`: another registry takes the place of the lease's registry.
     pub fn leave_former(&mut self) {
         let former = self.lease.take().or(self.former.take());
         self.give_up();
         self.former = former;
     }
 
-    /// The database that worker ids are leased by does not use the registry of this identity any more: gives the lease from it, if
-    /// there is one, and the token of what it may have been asked for. An answer that is on its way is not taken up.
+    /// Gives up the lease from the registry with this identity, because the database no longer uses it. Returns the lease
+    /// and the pending token. None if the lease is from another registry. An answer to a pending request is ignored.
     pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
         let pending_token = self.pending_token.take();
-        // Another database may use a registry, too.
+        // Another database may also use a registry, which then becomes the server's registry.
         (self.registry, self.leases_with) = (None, None);
         let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
         let lease = self.lease.as_ref().filter(of_it)?.clone();
-        // None issues under it any more. A registry that took the place of this one is shown it.
+        // No node issues under this lease from now on. A registry that replaces this one is shown the lease.
         self.leave_former();
         Some((lease, pending_token))
     }
 
-    /// The database for which this server has worker ids together with others, where another one is to have them leased
-    /// from the registry of this identity: two registries would lease the same one.
+    /// Returns another database than `database`, if worker ids are or will be leased through it from another registry
+    /// than `identity`. `database` must then not join `identity`, because two registries could lease the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
@@ -119,8 +121,8 @@ impl State {
         moving.or_else(|| with.and(self.registry.filter(other)))
     }
 
-    /// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one
-    /// did.
+    /// Returns the instant from which another server may issue under a lease's worker id: the tick after the last tick of
+    /// this server's ids.
     pub fn end_of(&self, lease: &Lease) -> UnixMicros {
         let end_in = |(layout, of): (&Layout, &NodeHighWaterMarks)| {
             let start = if *layout == self.layout { lease.start } else { Position::ZERO };
@@ -129,7 +131,7 @@ impl State {
                 .iter()
                 .filter(|high_water_mark| lease.is_of(high_water_mark.node))
                 .map(|high_water_mark| high_water_mark.position);
-            // The floor: the mark of one of its nodes may have been dropped.
+            // The minimum counts, because the high-water mark of one of the lease's nodes may have been dropped.
             layout
                 .instant_of(high_water_marks.fold(start.max(of.minimum), Position::max))
                 .plus_micros(layout.unit())
@@ -139,8 +141,8 @@ impl State {
         self.tables().filter(counts).map(end_in).fold(self.others.minimum, UnixMicros::max)
     }
 
-    /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
-    /// marks, or they are another server's.
+    /// Returns the datacenter's worker ids that this server has used and cannot use now. The clock has not passed their
+    /// high-water marks, or another server has them.
     pub fn blocked_workers(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let marked = self.tables().flat_map(|(layout, of)| {
             let now = layout.position_after(at);
@@ -157,8 +159,8 @@ impl State {
         workers.into_iter().collect()
     }
 
-    /// The worker ids of a datacenter that a registry here must not lease to the server with these tokens: this one issues
-    /// under them, or did under ids that the clock has not passed. None where that is this very server.
+    /// Returns the worker ids that this server's registry must not lease to the server with these tokens. This server
+    /// issues under them, or did, and the clock has not passed its ids. None if the tokens are this server's own.
     pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
         let own = [self.lease.as_ref().map(|lease| lease.token), self.pending_token];
         if own.iter().any(|token| token.is_some() && tokens.contains(token)) {
@@ -169,15 +171,15 @@ impl State {
         Some(issuing.into_iter().chain(blocked).collect())
     }
 
-    /// The largest worker id that all layouts in use have room for.
+    /// Returns the largest worker id that fits all layouts in use.
     pub fn worker_limit(&self, at: UnixMicros) -> u32 {
         let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
         let in_use = self.others.layouts.iter().filter(|other| other.used.plus(IN_USE) > at);
         in_use.map(|other| most(&other.layout)).fold(most(&self.layout), u32::min)
     }
 
-    /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
-    /// Returns whether that is news, which is to be written.
+    /// Records that ids of a layout are needed, so that the next leased worker id fits the layout. Returns true if the
+    /// state changed and must be written.
     pub fn want(&mut self, layout: &Layout, at: UnixMicros) -> bool {
         if self.others.used(layout).plus(RECORDED) > at || *layout == self.layout {
             return false;

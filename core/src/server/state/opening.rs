@@ -1,4 +1,4 @@
-//! Taking a stored state up: as it is, or changed where the server was promoted, copied, put back or given another layout.
+//! The opening of a stored state, with the changes after a promotion, a copy, a restore or a new layout.
 
 use super::error::StateError;
 use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, OF_ANOTHER, OtherLayout, Others};
@@ -13,7 +13,7 @@ use crate::registry::lease::{Lease, Policy};
 use crate::server::clock_reference::Verdict;
 
 impl State {
-    /// The state of a server that has never issued anything.
+    /// Returns the state of a server that has never issued an id.
     pub fn fresh(here: &Here) -> Self {
         let mut state = Self {
             system_identifier: here.system_identifier,
@@ -39,18 +39,18 @@ impl State {
             first: None,
         };
         if here.timeline > 1 {
-            // A standby that was copied before its primary issued anything, and promoted since.
+            // This server is a standby that was copied before its primary issued an id, and was promoted since.
             state.succeed(here);
         }
         state.identify(here);
         state
     }
 
-    /// Takes up a stored state: as it is where this is the server that wrote it, changed where the server was promoted
-    /// or copied meanwhile. `clock` stays what it was.
+    /// Opens a stored state. The state is unchanged if this server wrote it. A promotion or a copy since then changes it.
+    /// The field `clock` keeps its value.
     ///
     /// # Errors
-    /// [`StateError`], where going on could repeat ids.
+    /// [`StateError`], if this server could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
         if !self.is_of_cluster(here) {
@@ -59,10 +59,10 @@ impl State {
             return Err(StateError::Layout { stored: self.layout, ours: here.layout });
         }
         if !self.is_of(here) {
-            // The known registries are of another time, or place.
+            // After a promotion or a copy, the databases must be checked for registries again.
             self.alone = false;
         }
-        // An earlier state of this very directory that an operator put back.
+        // An administrator restored an earlier state into this data directory.
         let is_put_back = self.home.is_in(&here.home) && !self.home.is(&here.home);
         let is_shared = self.lease.as_ref().is_some_and(|lease| lease.origin.is_some());
         if self.timeline != here.timeline {
@@ -73,7 +73,7 @@ impl State {
         if is_put_back {
             self.rise_above_lost(is_shared, here);
         }
-        // A copy is refused the numbers of the server that it was copied from.
+        // A copy may not use the configured worker ids of the original.
         if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
             && self.all_high_water_marks().any(|high_water_mark| {
                 high_water_mark.is_of_another() && high_water_mark.node.is_of(datacenter, worker)
@@ -90,8 +90,9 @@ impl State {
         Ok(self)
     }
 
-    /// A worker id may be for one start only. One that was chosen is not for a server that may draw from a registry by now, as a crash
-    /// has cut short a transaction, or what it was followed by.
+    /// Gives up the worker id under the policy `disposable`, by which a worker id is used for one start only. A crash may
+    /// also have interrupted a transaction in which a database joins a registry. The server then gives up the worker id
+    /// that it chose, because another node may have it.
     fn start(&mut self, here: &Here) {
         if here.policy == Policy::Disposable {
             self.name_worker();
@@ -103,7 +104,7 @@ impl State {
         }
     }
 
-    /// After a promotion the server that this state came from may still be running: its lease is not ours.
+    /// Opens the state after a promotion. The previous primary may still be running, so its lease is given up.
     fn promote(&mut self, here: &Here) {
         self.timeline = here.timeline;
         if holds(Guard::PromotionForgets) {
@@ -113,8 +114,8 @@ impl State {
         self.succeed(here);
     }
 
-    /// Begins above all that the former primary issued before the last commit that came here. Under another worker id
-    /// only for the sake of order: so not where the clock is so far behind that there would be no ids.
+    /// Begins above all ids that the previous primary issued before the last replayed commit. Under a new worker id, this
+    /// only keeps ids in order. It is omitted if the clock is so far behind that no ids could be issued.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
@@ -126,7 +127,7 @@ impl State {
         }
     }
 
-    /// The time, as far as this state believes the clock.
+    /// Returns the time that the clock reference in this state allows.
     pub(super) fn believed(&self, here: &Here) -> UnixMicros {
         match here.clock.judged_by(&self.clock, here.max_clock_jump) {
             Verdict::Believed { .. } | Verdict::Behind => here.clock.wall,
@@ -134,7 +135,8 @@ impl State {
         }
     }
 
-    /// Has every node begin above what one that was ours until this instant may have issued.
+    /// Makes each node with a high-water mark begin above all ids that it may have issued until `last`. If the worker id
+    /// is fixed, raises the nodes without a high-water mark, too.
     fn rise_above(&mut self, last: UnixMicros, here: &Here) {
         let last = last.plus(here.max_drift);
         self.own.rise(here.layout.position_after(last));
@@ -146,7 +148,7 @@ impl State {
         }
     }
 
-    /// Has every node that has no mark begin above an instant.
+    /// Makes each node without a high-water mark begin above `last`.
     fn raise_minimums(&mut self, last: UnixMicros, here: &Here) {
         self.own.raise_minimum(here.layout.position_after(last));
         if holds(Guard::OthersRise) {
@@ -154,8 +156,8 @@ impl State {
         }
     }
 
-    /// Has every node begin above what any may have issued here up to now, those included that the state which was put back
-    /// does not know of. Not where worker ids come from a registry that many share: what was leased there since still is,
+    /// Makes each node begin above all ids issued until now, including ids that the restored state does not record. If
+    /// many servers share the registry, nodes without a high-water mark stay as they are. Their leases are still valid,
     /// and ids ahead of the clock would keep other servers from leasing.
     fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
@@ -163,14 +165,14 @@ impl State {
         if !is_shared {
             self.raise_minimums(now.plus(here.max_drift), here);
         }
-        // A layout that it does not know of may have been used since, as the same node.
+        // The same node may have used a layout that the restored state does not record.
         self.others.minimum = self.others.minimum.max(now.plus(here.max_drift).plus_micros(1));
     }
 
-    /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
-    /// copy: what was issued since is not in it.
+    /// Opens the state in a copied directory, where two servers could issue as one node. Also opens a restored state,
+    /// which does not record the ids that were issued after the copy was made.
     fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
-        // The numbers of servers out of an image are for operators to tell apart.
+        // If the state is unused, the directory comes from an image, and administrators must assign different worker ids.
         let is_image = self.is_unused() && !self.home.is_in(&here.home);
         if is_image && matches!(here.identity, Identity::Fixed { .. }) {
             return Ok(());
@@ -195,15 +197,15 @@ impl State {
         Ok(())
     }
 
-    /// Returns whether this was copied from another home, or put back from a copy, and not adopted.
+    /// Returns true if the state was copied from another home, or restored from a copy, and was not adopted.
     pub fn is_copy(&self, here: &Here) -> bool {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }
 
-    /// A copied state, when the one it was copied from is gone for good.
+    /// Returns a copied state as this server's own state, after the original server was removed for good.
     ///
     /// # Errors
-    /// [`StateError`], for other reasons than that it is a copy.
+    /// [`StateError`], for any other reason than the copy.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
         self.home = here.home.clone();
@@ -217,14 +219,15 @@ impl State {
         self.open(here)
     }
 
-    /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
-    /// lease is kept as a claim, so that the worker id need not wait for its expiry.
+    /// Returns a new state in place of an untrusted one. Every node begins above this position. The previous state's
+    /// lease token becomes the pending token: the server can lease its worker id again before the lease expires.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self {
             own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
             ..Self::fresh(here)
         };
-        // Its ids may come after all that is known: it is to choose none of its worker ids again.
+        // The previous state's worker ids may have issued ids above all recorded positions. Each gets a high-water mark,
+        // so that none is chosen as unused.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =
@@ -253,8 +256,8 @@ impl State {
             && self.lease.as_ref().is_none_or(Lease::is_chosen)
     }
 
-    /// Makes the layout of here and now the server's own, if that is what an operator has said it is to be: the marks of
-    /// the former are kept, and ids of the new one begin above all of them.
+    /// Replaces the server's own layout with the configured one, if the state is unused or an administrator has allowed
+    /// the change. The previous layout's high-water marks are kept, and ids of the new layout begin above all of them.
     fn change_layout(&mut self, here: &Here) {
         let has_room = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
         if !self.is_of_cluster(here) {
@@ -272,7 +275,7 @@ impl State {
             return;
         }
         let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
-        // Nor do UUIDs go back, which follow the instants of positions.
+        // UUIDs follow the instants of positions, and must not go back either.
         let first = first.max(here.layout.position_from(former.instant_above(self.own.highest())));
         let mut next = self.others.take(&here.layout);
         if holds(Guard::LayoutRises) {

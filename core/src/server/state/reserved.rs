@@ -1,4 +1,4 @@
-//! Marks: raising them ahead of ids, in each layout.
+//! Reservations: raising the high-water marks of each layout ahead of ids.
 
 use super::high_water_marks::NodeHighWaterMarks;
 use super::stored::State;
@@ -10,15 +10,17 @@ use crate::ids::position::Position;
 use std::time::Duration;
 
 impl State {
-    /// Returns how far a node may have issued in the server's own layout: a server that issues as that node begins here.
+    /// Returns the position below which a node may have issued in the server's own layout. The node's next term begins
+    /// there.
     pub fn high_water_mark(&self, node: Node) -> Position {
         self.high_water_mark_in(&self.layout, node)
     }
 
-    /// Raises the mark of the node that issues in a layout to `ahead` beyond the clock, or beyond `next`, the position
-    /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its expiry. Gives the
-    /// position below which it may issue once this state is durable; None where no node issues. That is not above
-    /// `next` where the expiry or the layout's end is reached.
+    /// Raises the high-water mark of the layout's node to `ahead` beyond the clock, but not beyond the lease's expiry. If
+    /// ids are ahead of the clock, the base is `next`, the position after the last one issued.
+    ///
+    /// Returns the position below which the node may issue once this state is durable; None if no node issues. The result
+    /// is `next` or lower if the lease's expiry or the layout's end is reached.
     pub fn reserve(
         &mut self,
         layout: &Layout,
@@ -37,13 +39,13 @@ impl State {
         Some(limit)
     }
 
-    /// Notes the exact position after the last one that a node issued in a layout, when it does not any more.
+    /// Records the exact end of a node's positions in a layout, after its term has ended.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
         self.set_high_water_mark(layout, node, next, self.others.used(layout));
     }
 
-    /// Has another rollback value of the same worker issue in a layout, one whose mark the clock has passed; whether there is
-    /// one.
+    /// Switches a layout's node to another rollback value whose high-water mark the clock has passed. Returns false if
+    /// there is none.
     pub fn switch_rollback(&mut self, layout: &Layout, at: UnixMicros) -> bool {
         let Some(node) = self.node_in(layout) else { return false };
         let values = u32::try_from(layout.max(Field::Rollback)).unwrap_or(0) + 1;
@@ -60,7 +62,7 @@ impl State {
         true
     }
 
-    /// Returns how far a node may have issued in a layout: a server that issues as that node begins here.
+    /// Returns the position below which a node may have issued in a layout. The node's next term begins there.
     pub fn high_water_mark_in(&self, layout: &Layout, node: Node) -> Position {
         let lease = self.lease.as_ref().filter(|lease| lease.is_of(node));
         let (high_water_mark, start) = if *layout == self.layout {
@@ -74,7 +76,7 @@ impl State {
         high_water_mark.max(start.unwrap_or_default())
     }
 
-    /// `at`: when ids of the layout were asked for last.
+    /// `at`: the time of the last call for ids of the layout.
     fn set_high_water_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
         if *layout == self.layout {
             return self.own.set(node, position);
@@ -84,7 +86,7 @@ impl State {
         other.of.set(node, position);
     }
 
-    /// Has every node begin at or above a position of a layout.
+    /// Makes every node begin at or above a position of a layout.
     pub fn begin_above(&mut self, layout: &Layout, above: Position) {
         if *layout == self.layout {
             self.own.raise_minimum(above);
@@ -95,17 +97,17 @@ impl State {
         }
     }
 
-    /// The marks of a layout.
+    /// Returns the high-water marks of a layout; None if the state has no entry for it.
     pub fn high_water_marks_of(&self, layout: &Layout) -> Option<&NodeHighWaterMarks> {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
-    /// Returns whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
+    /// Returns true if the clock is behind ids that any worker id may have issued, so another worker id cannot help.
     pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
         self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))
     }
 
-    /// Returns whether ids of some layout come to an instant.
+    /// Returns true if ids of any layout may have reached an instant.
     pub fn comes_to(&self, at: UnixMicros) -> bool {
         self.tables().any(|(layout, _)| {
             self.node_in(layout)

@@ -1,4 +1,4 @@
-//! The fields of the state, and the identity of a data directory, which tells it from its copies.
+//! The fields of the state, and the identity of a data directory, which distinguishes the directory from its copies.
 
 use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, Others};
 use crate::clock::UnixMicros;
@@ -11,61 +11,62 @@ use crate::server::clock_reference::Reading;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The state of one server. Serialises as the content of its file.
+/// The state of one server. Serialises as the content of the state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The system identifier of the cluster that wrote it.
+    /// The system identifier of the cluster that wrote the state.
     pub system_identifier: u64,
-    /// The timeline that the cluster was on.
+    /// The timeline of the cluster at that time.
     pub timeline: u32,
-    /// The data directory and the file that it was written to.
+    /// The data directory and the file to which the state was written.
     pub home: DataDirectory,
-    /// The directory that it was copied from, if it was.
+    /// The data directory from which this directory was copied; None if it is no copy.
     pub copy_of: Option<DataDirectory>,
     /// The server's own layout.
     pub layout: Layout,
-    /// The layout from the next restart on, if an operator has said so and nothing stands in the way.
+    /// The server's own layout after the next restart, if an administrator has allowed a change.
     #[serde(default)]
     pub next_layout: Option<Layout>,
-    /// The clocks when it was written, as far as they were believed: the clock reference.
+    /// The clock reference at the time of writing.
     pub clock: Reading,
-    /// The wall clock then.
+    /// The wall clock's time at the time of writing.
     pub seen: UnixMicros,
-    /// The node that issues, or did last.
+    /// The node that issues, or issued last.
     pub node: Option<Node>,
-    /// The marks of nodes in the server's own layout.
+    /// The high-water marks of nodes in the server's own layout.
     #[serde(flatten)]
     pub own: NodeHighWaterMarks,
-    /// The marks in other layouts.
+    /// The high-water marks in other layouts.
     #[serde(flatten)]
     pub others: Others,
-    /// The worker id that was leased.
+    /// The lease of the worker id.
     pub lease: Option<Lease>,
-    /// One that was given up as another registry took the place of its own, which is shown it.
+    /// A lease that was given up because another registry replaced the lease's registry. The new registry is shown this
+    /// lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
-    /// The token that is about to be written to the registry, and may be there already.
+    /// The lease token that is about to be written to the registry. The registry may have the token already.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
-    /// The database by way of which worker ids are leased, by its oid: it draws from a registry, or is one.
+    /// The OID of the database through which worker ids are leased. The database uses a registry, or is one.
     pub registry: Option<u32>,
-    /// True if all databases were looked into, and none does: the server chooses its worker id itself.
+    /// True if no database of this server uses or is a registry, so the server chooses its worker id itself.
     #[serde(default)]
     pub alone: bool,
-    /// True if the extension was seen in a database before a worker id was chosen.
+    /// True if a database had the extension before a worker id was chosen.
     #[serde(default)]
     pub is_installed: bool,
-    /// The worker id that was chosen first; None where that is not known, or there was none.
+    /// The first worker id that the server chose; None if it is unknown, or none was chosen.
     #[serde(default)]
     pub first: Option<First>,
-    /// The database by way of which they may be leased, or not any more, if a transaction is committed.
+    /// The database that joins or leaves a registry in a transaction that may be open or committed.
     #[serde(default)]
     pub moving_to: Option<u32>,
-    /// The registry, by its identity, that that database is to draw from.
+    /// The identity of the registry that `moving_to` joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
-    /// The registry, by its identity, from which this server and others have worker ids: a shared one, or its own where that
-    /// has leased some.
+    /// The identity of the registry from which this server and others lease worker ids. A shared registry, or the
+    /// server's own registry if it has leased some to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
@@ -73,36 +74,35 @@ pub struct State {
 /// A server's home: the identity of its data directory, and of the state file in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDirectory {
-    /// A text that a copy of the directory does not share, and that a move keeps.
+    /// A text that changes when the directory is copied, but not when it is moved.
     pub identity: String,
-    /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
-    /// read from. They differ where an operator put a copy of the file there. None where that is not known.
+    /// The identity of the state file. In a stored state, the file to which the state was written. In [`Here`], the file
+    /// from which it was read. The two differ if an administrator restored a copy of the file. None if unknown.
     #[serde(default)]
     pub file: Option<FileIdentity>,
-    /// The machine, for people.
+    /// The machine's name, for messages.
     pub host: String,
-    /// The directory, for people.
+    /// The directory's path, for messages.
     pub directory: String,
 }
 
-/// The identity of a file: its copies have another, and it is kept by a move within the file system.
+/// The identity of a file. A copy has another identity; a move within the file system keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// Its number in the file system; other files may have had it before.
+    /// The inode number. Other files may have had it before.
     pub inode: u64,
-    /// Time at which it was made; None where the file system does not keep that.
+    /// The creation time; None if the file system does not record it.
     pub at: Option<String>,
 }
 
 impl FileIdentity {
-    /// Returns whether both may be of one file. A part that one of them does not tell is not compared.
+    /// Returns true if both may identify the same file. A creation time that one of them lacks is not compared.
     fn is_of(&self, other: &Self) -> bool {
         self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
     }
 }
 
 impl DataDirectory {
-    /// Returns whether it is this one, and not that of a copy.
     pub(super) fn is(&self, other: &Self) -> bool {
         if !self.is_in(other) {
             return !holds(Guard::CopyKnown);
@@ -117,8 +117,8 @@ impl DataDirectory {
         self.identity == other.identity
     }
 
-    /// Returns what tells it from other copies of the same home, those included that were put into one directory one
-    /// after the other.
+    /// Returns a text that differs between all copies of one home, even between copies that replaced each other in one
+    /// directory.
     pub fn told_apart(&self) -> String {
         match &self.file {
             Some(FileIdentity { inode, at }) => {
@@ -133,41 +133,41 @@ impl DataDirectory {
     }
 }
 
-/// The worker id that a server chose first, from which the shares of timelines are counted.
+/// The first worker id that a server chose. The shares of timelines are counted from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
     /// The worker id.
     pub worker: u32,
-    /// The timeline of the cluster then.
+    /// The timeline of the cluster at that time.
     pub timeline: u32,
 }
 
-/// A row that tells of a first worker id.
+/// A table row that records the first worker id of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The datacenter that it is of.
+    /// The datacenter of the worker id.
     pub datacenter: u32,
     /// The worker id.
     pub first: First,
     /// The identity of the data directory of the server that chose it.
     pub home: String,
-    /// Its cluster.
+    /// The system identifier of that server's cluster.
     pub system_identifier: u64,
 }
 
-/// The node that a server is to issue as.
+/// The node as which a server is to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// A number that an operator chose.
+    /// A worker id that an administrator set.
     Fixed {
-        /// 0 to the layout's largest.
+        /// The datacenter id, 0 to the layout's largest.
         datacenter: u32,
-        /// 0 to the layout's largest.
+        /// The worker id, 0 to the layout's largest.
         worker: u32,
     },
-    /// A worker id leased from a registry, or chosen by the server where there is none.
+    /// A worker id that a registry leases, or that the server chooses if it has no registry.
     Leased {
-        /// 0 to the layout's largest.
+        /// The datacenter id, 0 to the layout's largest.
         datacenter: u32,
     },
 }
@@ -177,32 +177,32 @@ pub enum Identity {
 pub struct Here {
     /// The system identifier in `pg_control`.
     pub system_identifier: u64,
-    /// The timeline of the cluster, from 1; it grows with each promotion.
+    /// The timeline of the cluster, from 1. Each promotion raises it.
     pub timeline: u32,
     /// The data directory, and the state file if one was read.
     pub home: DataDirectory,
-    /// `snowflake_ids.layout`.
+    /// The server's own layout: `snowflake_ids.layout`.
     pub layout: Layout,
     /// The identity that `snowflake_ids.worker_id` asks for.
     pub identity: Identity,
-    /// The clocks at the moment of opening.
+    /// The clocks at the time of opening.
     pub clock: Reading,
-    /// The time of the last commit or checkpoint that was replayed, as far as is known.
+    /// The time of the last commit or checkpoint that recovery replayed; None if unknown.
     pub replayed: Option<UnixMicros>,
-    /// The largest drift ahead of the clock.
+    /// The largest allowed drift ahead of the clock.
     pub max_drift: Duration,
-    /// The largest step forward of the clock to be followed.
+    /// The largest step forward of the clock that ids follow.
     pub max_clock_jump: Duration,
-    /// A random number, by which a worker id is known that is taken now.
+    /// A random number: the lease token of a worker id that is taken now.
     pub token: i64,
-    /// The choice among worker ids.
+    /// The policy for choosing a worker id.
     pub policy: Policy,
     /// True if the server has just started.
     pub starts: bool,
 }
 
 impl Here {
-    /// The same where the state was read from this file.
+    /// Sets the file from which the state was read.
     #[must_use]
     pub fn with_file(mut self, file: FileIdentity) -> Self {
         self.home.file = Some(file);
@@ -211,25 +211,25 @@ impl Here {
 }
 
 impl State {
-    /// The same in the file of this birth, to which it is to be written.
+    /// Sets the file to which the state is to be written.
     #[must_use]
     pub fn in_file(mut self, file_identity: FileIdentity) -> Self {
         self.home.file = Some(file_identity);
         self
     }
 
-    /// Returns whether this very server wrote it last, and neither copied nor promoted it since.
+    /// Returns true if this server wrote the state, and was neither copied nor promoted since.
     pub fn is_of(&self, here: &Here) -> bool {
         self.home.is(&here.home)
             && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
     }
 
-    /// Returns whether this cluster wrote it, or one that it is a copy of.
+    /// Returns true if this cluster wrote the state, or a cluster from which this one was copied.
     pub fn is_of_cluster(&self, here: &Here) -> bool {
         self.system_identifier == here.system_identifier
     }
 
-    /// Each layout with its marks, the server's own first.
+    /// Returns each layout with its high-water marks, the server's own layout first.
     pub fn tables(&self) -> impl Iterator<Item = (&Layout, &NodeHighWaterMarks)> {
         let others = self.others.layouts.iter().map(|other| (&other.layout, &other.of));
         std::iter::once((&self.layout, &self.own)).chain(others)

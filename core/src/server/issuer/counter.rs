@@ -1,0 +1,110 @@
+//! The counters of an issuer: the generator of each layout, with its slot and its term.
+
+use super::Issuer;
+use super::host::Host;
+use super::slot::Issuing;
+use crate::clock::UnixMicros;
+use crate::generator::snowflake::Generator;
+use crate::guard::{Guard, holds};
+use crate::ids::id::Node;
+use crate::ids::layout::Layout;
+use crate::ids::position::{NodeBits, Position, Tick};
+use crate::server::state::State;
+
+/// Returns the tick of an instant; the first tick if the instant is outside the layout.
+pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
+    layout.tick(at).unwrap_or_default()
+}
+
+/// The generator of one layout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter<'a> {
+    pub layout: Layout,
+    pub generator: &'a Generator,
+    /// The slot's index; None for the server's own layout.
+    pub slot: Option<usize>,
+}
+
+/// A change of one layout's generator that takes effect once its high-water mark is durable.
+pub(super) struct Step<'a> {
+    pub counter: Counter<'a>,
+    pub node: Node,
+    pub node_bits: NodeBits,
+    pub first: Position,
+    pub limit: Position,
+    pub begins: bool,
+}
+
+impl Step<'_> {
+    pub fn take(&self) {
+        let generator = self.counter.generator;
+        if self.begins {
+            generator.begin(self.node_bits, self.first, self.limit);
+        } else {
+            generator.raise(self.limit);
+        }
+    }
+}
+
+/// Makes all nodes begin above the tick of a reserved position. Readers are told positions up to there.
+pub(super) fn begin_above_reads(state: &mut State, layout: &Layout, limit: Position) {
+    if limit > Position::ZERO && holds(Guard::ReadsRaise) {
+        state.begin_above(layout, layout.first_from(limit));
+    }
+}
+
+/// Ends a generator's term, and records the position that it reached.
+pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
+    let Counter { layout, generator, slot } = counter;
+    let ended = issuing.node_at_mut(*slot).take();
+    let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
+    let present = || state.node_in(layout);
+    if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
+        // A term may begin at the start of its lease without a high-water mark. It has issued no ids if the clock is
+        // behind.
+        debug_assert!(
+            generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(layout, node))
+                || !holds(Guard::HighWaterMarksKept),
+            "issued above the mark"
+        );
+        state.settle(layout, node, next);
+    }
+}
+
+impl<H: Host> Issuer<'_, H> {
+    /// Returns the position at which a term begins: the node's high-water mark, as the node's previous term may have issued all
+    /// positions below. In the server's own layout the term also begins above all positions that readers were told.
+    pub(super) fn first(&self, state: &State, counter: &Counter<'_>, node: Node, at: UnixMicros) -> Position {
+        let Counter { layout, slot, .. } = counter;
+        let first = if holds(Guard::StartAtHighWaterMark) {
+            state.high_water_mark_in(layout, node)
+        } else {
+            layout.position_at(at)
+        };
+        let told = self.shared.frontier.position();
+        if slot.is_some() || first >= told || !holds(Guard::TermAboveFrontier) {
+            return first;
+        }
+        layout.first_from(told)
+    }
+
+    pub(super) fn own_counter(&self) -> Counter<'_> {
+        Counter { layout: self.shared.layout, generator: &self.shared.generator, slot: None }
+    }
+
+    pub(super) fn counter_of(&self, index: usize, layout: Layout) -> Counter<'_> {
+        Counter { layout, generator: &self.shared.slots[index].generator, slot: Some(index) }
+    }
+
+    pub(super) fn counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
+        let slots = issuing.used().enumerate();
+        let slots = slots.filter_map(|(index, slot)| Some(self.counter_of(index, slot.layout?)));
+        std::iter::once(self.own_counter()).chain(slots).collect()
+    }
+
+    pub(super) fn open_counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
+        let mut counters = self.counters(issuing);
+        counters.retain(|counter| issuing.node_at(counter.slot).is_some());
+        counters
+    }
+}

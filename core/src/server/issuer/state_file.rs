@@ -1,0 +1,139 @@
+//! The state file: its store, and the steps that read, open, replace and publish the state.
+
+use super::Issuer;
+use super::error::IssuerError;
+use super::host::Host;
+use super::slot::Issuing;
+use crate::guard::{Guard, holds};
+use crate::server::state::{DataDirectory, FileIdentity, Here, State, StateError};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// The state file and its *marker file*. The state is written under another name, synced, and renamed, so that a crash
+/// leaves the old content or the new content. The marker file only shows that a state exists. A server without either
+/// file has never issued an id. A server with the marker file alone has lost its state.
+///
+/// All methods return errors of the operating system.
+pub trait StateStore {
+    /// A state file that is being written under the other name.
+    type NewFile;
+
+    /// Returns the state file's content and the file's identity; None without a file.
+    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
+    /// Returns true if the marker file exists.
+    fn is_witnessed(&self) -> io::Result<bool>;
+    /// Creates an empty file under the other name, and returns its identity.
+    fn create(&self) -> io::Result<(Self::NewFile, FileIdentity)>;
+    /// Writes the new file's content.
+    fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
+    /// Syncs the new file's content to disk.
+    fn sync(&self, file: Self::NewFile) -> io::Result<()>;
+    /// Renames the new file over the old one.
+    fn rename(&self) -> io::Result<()>;
+    /// Syncs the directory, and with it the new file's name.
+    fn sync_directory(&self) -> io::Result<()>;
+    /// Writes the marker file durably.
+    fn marker_file(&self) -> io::Result<()>;
+    /// Copies the state file, if it exists, to a new name beside earlier copies.
+    fn keep_rejected(&self) -> io::Result<()>;
+    /// Returns the data directory's identity.
+    fn data_directory(&self) -> io::Result<DataDirectory>;
+}
+
+impl<H: Host> Issuer<'_, H> {
+    /// Reads the state and the identity of its file. None if the server never had a state.
+    pub(super) fn read(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
+        if let Some((text, file)) = self.host.read().map_err(IssuerError::Unreadable)? {
+            return Ok(Some((State::from_text(&text)?, file)));
+        }
+        let witnessed = self.host.is_witnessed().map_err(IssuerError::Unreadable)?;
+        if witnessed && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
+    }
+
+    /// Reads and opens the state. The first opening since the server's start writes the changes.
+    pub(super) fn open(&self, issuing: &mut Issuing) -> Result<State, IssuerError> {
+        let here = self.here(issuing)?;
+        let Some((stored, file)) = self.read()? else {
+            issuing.opened = true;
+            return Ok(State::fresh(&here));
+        };
+        let here = here.with_file(file);
+        let state = stored.clone().open(&here)?;
+        if !issuing.opened {
+            if state != stored {
+                self.write(&state)?;
+            }
+            self.resume(&state, &here.clock);
+            issuing.opened = true;
+            self.publish(&state);
+        }
+        Ok(state)
+    }
+
+    pub(super) fn write(&self, state: &State) -> Result<(), IssuerError> {
+        self.shared.counts.reservations.fetch_add(1, Relaxed);
+        let written = self.replace_file(state);
+        self.shared.status.unwritable.store(written.is_err(), Relaxed);
+        written.map_err(IssuerError::Unwritable)
+    }
+
+    /// Writes the state durably, and only then lets sessions use the reserved positions.
+    pub(super) fn write_then(&self, state: &State, let_out: impl FnOnce()) -> Result<(), IssuerError> {
+        if !holds(Guard::WriteFirst) {
+            let_out();
+            return self.write(state);
+        }
+        self.write(state)?;
+        let_out();
+        Ok(())
+    }
+
+    /// Replaces the state file durably. After an error the file may hold the old state or the new one, as after a crash.
+    fn replace_file(&self, state: &State) -> io::Result<()> {
+        let (mut file, file_identity) = self.host.create()?;
+        self.host.fill(&mut file, &state.clone().in_file(file_identity).to_text()?)?;
+        if holds(Guard::SyncFile) {
+            self.host.sync(file)?;
+        }
+        self.host.rename()?;
+        if holds(Guard::SyncDirectory) {
+            self.host.sync_directory()?;
+        }
+        // The marker file is written last. A marker file without a state would stop a new server from starting.
+        if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
+    }
+
+    /// Copies the values for the status view into shared memory.
+    pub(super) fn publish(&self, state: &State) {
+        let status = &self.shared.status;
+        let leased = state.lease.as_ref().filter(|lease| !lease.is_chosen());
+        let expiry = leased.map_or(0, |lease| lease.expiry.0);
+        status.expiry.store(expiry, Relaxed);
+        status.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
+        status.alone.store(state.alone, Relaxed);
+        status.moving_to.store(state.moving_to.unwrap_or(0).into(), Relaxed);
+        let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
+        self.host.show_origin(origin.map_or("", |origin| &origin.server));
+    }
+
+    /// Returns the circumstances that are needed to open a state.
+    pub(super) fn here(&self, issuing: &Issuing) -> Result<Here, IssuerError> {
+        let home = self.host.data_directory().map_err(IssuerError::Unreadable)?;
+        let (cluster, settings) = (self.host.cluster(), self.host.settings());
+        Ok(Here {
+            system_identifier: cluster.system_identifier,
+            timeline: cluster.timeline,
+            home,
+            layout: self.shared.layout,
+            identity: self.shared.identity,
+            clock: self.host.reading(),
+            replayed: cluster.replayed.max(self.shared.checkpoint),
+            max_drift: Duration::from_micros(settings.rules.max_drift),
+            max_clock_jump: settings.max_clock_jump,
+            token: self.host.token(),
+            policy: settings.policy,
+            starts: !issuing.opened,
+        })
+    }
+}

@@ -77,7 +77,7 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
 }
 
 /// Has logical replication's apply workers put sequences at their end again. A publisher's TRUNCATE restarts sequences
-/// without a statement, and PostgreSQL 19 also copies the publisher's values. The tags and generators of this server are not
+/// without a statement, and Postgres 19 also copies the publisher's values. The tags and generators of this server are not
 /// restarted. Call this only while the server loads its libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);

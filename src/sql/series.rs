@@ -399,7 +399,7 @@ mod snowflake_ids_internal {
         cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
     }
 
-    /// The longest name in PostgreSQL.
+    /// The longest name in Postgres.
     const MAX_COLUMN_BYTES: usize = 63;
 
     /// Moves a series' counters to the shards of a distributed table of the caller.

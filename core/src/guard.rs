@@ -92,9 +92,7 @@ pub enum Guard {
     AnnouncedFirst,
     /// A reader makes held positions stale before it moves the frontier.
     FrontierStales,
-    /// Terms begin above the frontier.
-    TermAboveFrontier,
-    /// Positions that readers were told of stay below those of all nodes after the next start.
+    /// All nodes begin above the positions that readers were told.
     ReadsRaise,
     /// A transaction that is dropped from the record is known to be missing.
     DroppedKnown,

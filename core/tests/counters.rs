@@ -629,3 +629,55 @@ fn what_is_taken_while_a_slot_changes_hands_is_no_layouts() {
         )
     });
 }
+
+/// Takes so many ids, which run ahead of the clock; gives the least id that no later one is below, as a reader is told.
+fn told(server: &Server<'_>, taken: u32) -> i64 {
+    let session = Session::new();
+    for _ in 0..taken {
+        ids(server, &own(), &session).unwrap();
+    }
+    server.issuer().admit_readers().unwrap();
+    let next = server.shared.frontier.publish(&server.shared.generator);
+    next.least_id(&own(), next.position).cast_signed()
+}
+
+#[test]
+fn after_a_restart_as_another_node_ids_are_above_what_readers_were_told() {
+    needs(Guard::ReadsRaise, || {
+        let machine = Machine::new(NOW);
+        let server = Server::start(&machine, own(), LEASED, 0);
+        server.offer(lease(5, None));
+        let told = told(&server, 200);
+        server.issuer().change(|state, _| state.give_up()).unwrap();
+        let server = Server::start(&machine, own(), LEASED, 0);
+        server.offer(lease(3, None));
+        ids(&server, &own(), &Session::new()).unwrap() >= told
+    });
+}
+
+/// The rollback value of the next reservation has no mark, and would begin at the clock.
+#[test]
+fn with_readers_a_step_back_is_waited_for() {
+    needs(Guard::ReadsRaise, || {
+        let machine = Machine::new(NOW);
+        let server = Server::start(&machine, own(), FIXED, 0);
+        server.switches.set(true);
+        told(&server, 1);
+        machine.set(at(10));
+        ids(&server, &own(), &Session::new()).unwrap();
+        machine.set(at(-100));
+        ids(&server, &own(), &Session::new()).is_err()
+    });
+}
+
+#[test]
+fn after_a_reset_ids_are_above_what_readers_were_told() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), LEASED, 0);
+    server.offer(lease(5, None));
+    let told = told(&server, 200);
+    server.issuer().reset(None).unwrap();
+    machine.set(at(5));
+    server.offer(lease(3, None));
+    assert!(ids(&server, &own(), &Session::new()).unwrap() >= told);
+}

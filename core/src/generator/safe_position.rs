@@ -22,7 +22,8 @@
 //! *Forgetting.* The record has room for so many transactions. An old snapshot, or a prepared transaction, may need one that was dropped. Then
 //! there is no answer, which is safe: the reader gets no rows for now.
 //!
-//! Terms of other nodes begin above the frontier, rounded up to a tick: see [`Issuer`](crate::server::issuer::Issuer).
+//! *Other nodes.* Terms of other nodes begin in a later tick than all positions that readers were told, also after a restart: see
+//! [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
 
 use crate::error::Explain;
 use crate::generator::snowflake::Generator;

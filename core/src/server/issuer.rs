@@ -31,7 +31,7 @@ use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
-use counter::{Counter, Step, begin_above_reads, end};
+use counter::{Counter, Step, begin_above_reads, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -262,7 +262,7 @@ impl<H: Host> Issuer<'_, H> {
         let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
         let begun = issuing.node_at(slot) == Some(node);
         let end = layout.end_position();
-        let next = if begun { generator.next() } else { self.first(state, &counter, node, at).min(end) };
+        let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
         let ahead = settings.reserve + LEAD;
         let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
         if !begun && next >= settings.rules.drift_end(&layout, at) {

@@ -46,6 +46,16 @@ impl Step<'_> {
     }
 }
 
+/// Returns the position at which a term begins: the node's high-water mark. The node's previous term may have
+/// issued all positions below.
+pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
+    if holds(Guard::StartAtHighWaterMark) {
+        state.high_water_mark_in(layout, node)
+    } else {
+        layout.position_at(at)
+    }
+}
+
 /// Makes all nodes begin above the tick of a reserved position. Readers are told positions up to there.
 pub(super) fn begin_above_reads(state: &mut State, layout: &Layout, limit: Position) {
     if limit > Position::ZERO && holds(Guard::ReadsRaise) {
@@ -72,22 +82,6 @@ pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_
 }
 
 impl<H: Host> Issuer<'_, H> {
-    /// Returns the position at which a term begins: the node's high-water mark, as the node's previous term may have issued all
-    /// positions below. In the server's own layout the term also begins above all positions that readers were told.
-    pub(super) fn first(&self, state: &State, counter: &Counter<'_>, node: Node, at: UnixMicros) -> Position {
-        let Counter { layout, slot, .. } = counter;
-        let first = if holds(Guard::StartAtHighWaterMark) {
-            state.high_water_mark_in(layout, node)
-        } else {
-            layout.position_at(at)
-        };
-        let told = self.shared.frontier.position();
-        if slot.is_some() || first >= told || !holds(Guard::TermAboveFrontier) {
-            return first;
-        }
-        layout.first_from(told)
-    }
-
     pub(super) fn own_counter(&self) -> Counter<'_> {
         Counter { layout: self.shared.layout, generator: &self.shared.generator, slot: None }
     }

@@ -1,21 +1,21 @@
-//! A Citus cluster: a worker's connection to its coordinator, and the problems of nodes, by the report of each.
+//! A Citus cluster: a worker node's connection to the coordinator, and the problems of each node according to its report.
 
 use crate::error::Explain;
 use crate::registry::client::Options;
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// The name that stands for the coordinator in place of a foreign server's.
+/// The name of the coordinator, in place of the name of a foreign server.
 pub const COORDINATOR: &str = "citus_coordinator";
 
-/// The state of a server that nothing keeps from giving ids, and that gave none yet.
+/// The state of a server that can issue ids and has not yet issued any.
 pub const IDLE: &str = "idle";
 
-/// Reason why a server knows no coordinator.
+/// The reason why a server has no coordinator to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady)]
 pub enum NoCoordinatorError {
-    /// It is the coordinator itself, or belongs to no cluster.
+    /// The server is the coordinator, or does not belong to a cluster.
     #[error("this database is not a worker of a Citus cluster")]
     #[explain(
         detail = "\"{COORDINATOR}\" stands for the coordinator of a worker's cluster.",
@@ -23,12 +23,12 @@ pub enum NoCoordinatorError {
                 cluster: SELECT snowflake_ids.use_local_registry()."
     )]
     NotWorker,
-    /// The worker's catalog has no row of the coordinator.
+    /// The worker node's catalog has no row for the coordinator.
     #[error("this worker of a Citus cluster does not know where the coordinator is")]
     #[explain(detail = "pg_dist_node has no active primary of group 0.")]
     #[explain(hint = "On the coordinator: SELECT citus_set_coordinator_host('host', port).")]
     Unknown,
-    /// A setting of connections cannot be read. Without it they might be less safe than was asked for.
+    /// A setting with connection options cannot be parsed. The setting may require TLS, so it is not ignored.
     #[error("invalid connection options in {0}")]
     #[explain(
         detail = "It may ask for an sslmode, so it is not passed over.",
@@ -37,22 +37,23 @@ pub enum NoCoordinatorError {
     Options(&'static str),
 }
 
-/// The endpoint of the coordinator, and the role as which a worker connects to it.
+/// The address of the coordinator, and the role of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordinator {
-    /// Its host by the catalog, which follows a coordinator that moves.
+    /// The host, from Citus's catalog. The catalog follows a coordinator that moves.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// The database, of the same name on all nodes.
+    /// The database. It has the same name on all nodes.
     pub database: String,
     /// The role that owns the extension's tables.
     pub user: String,
 }
 
 impl Coordinator {
-    /// libpq's options, as Citus has them for its own connections: those of its setting, and those of the role over them, but
-    /// for the endpoint and the user. Of one name the last counts.
+    /// Returns libpq's options for the coordinator. `of_all` comes from `citus.node_conninfo`, `of_role` from the role's
+    /// entry in Citus's catalog. libpq uses the last option of a name, so `of_role` wins over `of_all`, and this address
+    /// wins over both.
     pub fn options(self, of_all: Options, of_role: Options) -> Options {
         let ours = [
             ("host", self.host),
@@ -61,7 +62,7 @@ impl Coordinator {
             ("user", self.user),
             ("target_session_attrs", "read-write".to_owned()),
         ];
-        // An address would count in place of the host.
+        // libpq would use `hostaddr` instead of the host.
         let others = of_all.into_iter().chain(of_role).filter(|(name, _)| name != "hostaddr");
         let others = others.filter(|(name, _)| ours.iter().all(|(our, _)| our != name));
         others
@@ -75,67 +76,67 @@ impl Coordinator {
 /// A node: its row in the catalog, and its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ClusterNode {
-    /// Its number in `pg_dist_node`.
+    /// The node's id in `pg_dist_node`.
     pub node_id: i32,
-    /// Its host.
+    /// The host.
     pub node_name: String,
-    /// Its port.
+    /// The port.
     pub node_port: i32,
-    /// Its group; the coordinator is in 0.
+    /// The node's group. The coordinator has group 0.
     pub group_id: i32,
-    /// True if Citus uses it.
+    /// True if Citus uses the node.
     pub is_active: bool,
-    /// Its version of the extension; empty where it has none. None where it gave no answer.
+    /// The version of the extension. Empty if the node does not have the extension; None if the node gave no answer.
     pub version: Option<String>,
-    /// Its report, in JSON.
+    /// The node's report, in JSON.
     pub report: Option<String>,
-    /// Reason why there is no report.
+    /// The reason why there is no report.
     pub error: Option<String>,
 }
 
 /// A node's report on itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ClusterReport {
-    /// The datacenter that it issues as.
+    /// The datacenter id that the node issues under.
     pub datacenter_id: Option<i64>,
-    /// The worker that it issues as.
+    /// The worker id that the node issues under.
     pub worker_id: Option<i64>,
-    /// Its layout.
+    /// The node's layout.
     pub layout: String,
-    /// `ready`, or the reason why it does not issue.
+    /// `ready`, or the reason why the node does not issue ids.
     pub state: String,
-    /// The registries that its ids come from; itself, where it uses none.
+    /// The identities of the registries in use. The node's own identity if it uses no registry.
     pub identity: String,
-    /// The timelines that they were seen on last.
+    /// The last seen timelines of the registries.
     pub timeline: Option<String>,
-    /// Their names there; None where it is its own.
+    /// The foreign servers of the registries. None if the node uses no registry.
     pub registry: Option<String>,
-    /// The database whose own table its worker id is leased from, where no registry on another server leases it.
+    /// The database of the same server that leases the worker id. None if a registry on another server leases the worker id.
     pub leased_from: Option<String>,
-    /// The registry that gave no answer when it was asked last.
+    /// The registry that did not answer the last request.
     pub failure: Option<Failure>,
-    /// A digest of the defaults by which the cluster's tables take ids.
+    /// A digest of the id defaults of the cluster's tables.
     pub defaults: Option<String>,
-    /// A digest of its named generators.
+    /// A digest of the node's named generators.
     pub generators: Option<String>,
-    /// A digest of its roles' rights on restricted tags.
+    /// A digest of the roles' rights on restricted tags.
     pub rights: Option<String>,
-    /// A digest of the series that all nodes number in.
+    /// A digest of the series that all nodes share.
     pub series: Option<String>,
 }
 
-/// A registry that gave a node no answer when it was asked last.
+/// A registry that did not answer a node's last request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Failure {
-    /// Its name there.
+    /// The name of the foreign server on that node.
     pub server: String,
-    /// The time when it was asked.
+    /// The time of the request.
     pub at: Option<String>,
     /// The reason.
     pub error: Option<String>,
 }
 
-/// A node as it is shown.
+/// A node with its report and its problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The node.
@@ -146,85 +147,85 @@ pub struct Judged {
     pub problem: Option<ClusterProblem>,
 }
 
-/// A value of a node, and the other one of the node that it is compared with.
+/// A value of a node, and the value of the reference node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The node's.
+    /// The node's value.
     pub its: String,
-    /// The node that it is compared with.
+    /// The id of the reference node.
     pub other: i32,
-    /// The value of that.
+    /// The reference node's value.
     pub others: String,
 }
 
 /// The problem of a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterProblem {
-    /// Citus does not use it.
+    /// Citus does not use the node.
     #[error("it is not active in pg_dist_node")]
     Inactive,
-    /// It did not tell its version.
+    /// The node gave no answer.
     #[error("it cannot be asked: {0}")]
     Silent(String),
-    /// It has no such extension.
+    /// The extension is not created on the node.
     #[error("the extension snowflake_ids is not created there")]
     Missing,
-    /// It has another version.
+    /// The node has another version of the extension.
     #[error("it has version {} of the extension, and node {} {}", .0.its, .0.other, .0.others)]
     Version(Difference),
-    /// It has the extension, and no report.
+    /// The node has the extension, and sent no report.
     #[error("it does not report its state: {0}")]
     Mute(String),
-    /// Its ids would be made of other bits.
+    /// The node has another layout.
     #[error("its layout is {}, and that of node {} {}", .0.its, .0.other, .0.others)]
     Layout(Difference),
-    /// It is a worker, and none leases it a worker id.
+    /// The node is a worker node without a registry.
     #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
     Unregistered,
-    /// Its worker id is leased from another database of the same server.
+    /// The worker id is leased from another database of the same server.
     #[error(
         "its worker id is leased from its own database \"{0}\", and the cluster's registry does not know of it"
     )]
     Elsewhere(String),
-    /// It has its ids from elsewhere.
+    /// The node uses another registry than the cluster.
     #[error("its registry, {0}, is not the cluster's")]
     Stranger(String),
-    /// It is a coordinator whose standby was promoted, and the nodes have seen that.
+    /// The node is a coordinator, and another node has seen its promoted standby.
     #[error(
         "it is on timeline {}, and node {} has seen timeline {} of it: it is a former primary", .0.its, .0.other, .0.others
     )]
     Former(Difference),
-    /// The registry may be two: a former primary that nobody has stopped, and the one that was promoted.
+    /// The node and the reference node saw the registry on different timelines. A former primary may still be running.
     #[error(
         "its registry was on timeline {} when it last asked, and on timeline {} for node {}: it asks a former primary, or has \
          not asked since", .0.its, .0.others, .0.other
     )]
     Timeline(Difference),
-    /// The registry gives it nothing, and it goes on with the ids that it has.
+    /// The registry failed at the last request. The node still issues the ids that it has.
     #[error("registry \"{0}\" failed when it asked last, at {1}: {2}")]
     Failing(String, String, String),
-    /// Defaults may name generators that it has not.
+    /// The node's named generators differ. Defaults may name a generator that the node does not have.
     #[error("its named generators are not those of node {0}")]
     Generators(i32),
-    /// A tag that is restricted on one may be open on the other.
+    /// The node's rights differ. A tag may be restricted on one node and open on the other.
     #[error("its rights on segment tags are not those of node {0}")]
     Rights(i32),
-    /// Tables may take numbers of series that it has not.
+    /// The node's series differ. Tables may use a series that the node does not have.
     #[error("its series, or the rights on them, are not those of node {0}")]
     Series(i32),
-    /// The extension was dropped there, or a default was written by hand.
+    /// The node's id defaults differ. The extension was dropped on the node, or someone changed a default by hand.
     #[error("the cluster's tables take ids by other defaults there than on node {0}")]
     Defaults(i32),
-    /// It issues nothing yet.
+    /// The node has no worker id yet.
     #[error("it has no worker id: {0}")]
     Without(String),
-    /// It has the worker id of another node, and both would give the same ids.
+    /// Two nodes have the same worker id, so both would issue the same ids.
     #[error("its worker id {0} is that of node {1}, too")]
     SharedWorkerId(i64, i32),
 }
 
 impl ClusterProblem {
-    /// The way out.
+    /// Returns the remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
@@ -262,14 +263,15 @@ impl ClusterProblem {
         }
     }
 
-    /// Returns whether it may go away by itself: a server that has just joined has its former worker id for a moment.
+    /// Returns whether the problem may disappear without action. A server that has just joined keeps its old worker id for a
+    /// moment.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Without(_) | Self::SharedWorkerId(..) | Self::Elsewhere(_) | Self::Failing(..))
     }
 }
 
-/// Returns the nodes of a cluster with their problems, compared with the coordinator; where that has no report, with the first
-/// that uses a registry.
+/// Returns the nodes with their problems. The reference node is the coordinator. If the coordinator has no report, the
+/// reference is the first node that uses a registry.
 pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     let read = |node: ClusterNode| {
         let report = node.report.as_deref().map(serde_json::from_str::<ClusterReport>);
@@ -285,7 +287,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
     let other = other.map(|(node, report)| (node.clone(), report.clone()));
     let former = coordinator.and_then(|(node, report)| Some((node.node_id, former(report, speak())?)));
-    // By worker id: two nodes that share one are told of each other, also where neither is the coordinator.
+    // Nodes by worker id. Two nodes with one worker id are reported even if neither is the coordinator.
     let mut issuers: HashMap<(Option<i64>, i64), Vec<i32>> = HashMap::new();
     for (node, report) in &nodes {
         if let Some((Some(worker), report)) = report.as_ref().map(|report| (report.worker_id, report)) {
@@ -298,7 +300,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
             Some((coordinator, problem)) if *coordinator == node.node_id => {
                 compared.or_else(|| Some(problem.clone()))
             }
-            // They have seen the coordinator that was promoted.
+            // This node has seen the promoted coordinator. The problem belongs to the former primary.
             Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline(_))),
             None => compared,
         };
@@ -314,7 +316,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     nodes.into_iter().map(judged).collect()
 }
 
-/// The problem of a coordinator that is a former primary, by the timelines that nodes have seen.
+/// Returns the problem of a coordinator that is a former primary: another node has seen a later timeline.
 fn former<'n>(
     coordinator: &ClusterReport,
     nodes: impl Iterator<Item = (&'n ClusterNode, &'n ClusterReport)>,
@@ -391,7 +393,7 @@ fn problem(
             return Some(problem);
         }
     }
-    // A server that was not asked for ids since its start is well.
+    // A server without a request for ids since its start is healthy.
     let waits = report.worker_id.is_none() && report.state != IDLE;
     waits.then(|| ClusterProblem::Without(report.state.clone()))
 }

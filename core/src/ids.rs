@@ -6,7 +6,7 @@
 //! | [`id`] | fields to ids and back, the ids of an instant |
 //! | [`position`] | ticks, positions, the bits of a node |
 //! | [`encode`] | ids as text |
-//! | [`uuid`] | UUIDs version 7 and 8 with the fields of an id |
+//! | [`uuid`] | UUIDs of version 7 with the fields of an id |
 //! | [`shard`] | the ids of a shard |
 
 pub mod encode;

@@ -21,7 +21,7 @@ pub enum Kind {
     OutOfRange,
     /// A text is too long for the target column.
     LongText,
-    /// The layout's time field has reached its maximum.
+    /// No value is left: a maximum, or the end of the layout's time range, has been reached.
     Exhausted,
     /// The wall clock is behind the ids already issued, or before the layout's epoch.
     ClockBehind,

@@ -12,7 +12,7 @@ pub enum Guard {
     StartAtExpiry,
     /// A row of the registry is written only if the row has not changed since it was read.
     CompareAndSwap,
-    /// A lease that is found by its pending token begins at the instant of the lease, not at zero.
+    /// A lease that is found by its pending token begins at the instant of its grant, not at zero.
     PendingTokenStart,
     /// The pending token is in the state file before the registry sees the token.
     PendingTokenFirst,

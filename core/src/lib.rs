@@ -21,7 +21,7 @@
 
 #![forbid(unsafe_code)]
 
-// Code that `derive(Explain)` writes names this crate by its public name, in this crate as well.
+// `derive(Explain)` generates paths that begin with `snowflake_ids_core`. This crate uses the derive macro, too.
 extern crate self as snowflake_ids_core;
 
 pub mod clock;

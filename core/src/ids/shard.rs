@@ -87,7 +87,6 @@ impl Shard {
         (from.0..end.0).map(Position).find(|position| self.fits_at(layout, node_bits, *position))
     }
 
-    /// Returns the end of a scan that begins at `from`.
     pub(crate) fn scan_end(&self, from: Position) -> Position {
         Position(from.0.saturating_add(self.modulus().saturating_mul(SCANNED_MODULI)))
     }

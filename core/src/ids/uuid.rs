@@ -80,7 +80,6 @@ impl Uuid {
         format!("It is of version {}. Only version 7 holds a time and a node.", self.version())
     }
 
-    /// Returns the instant at which the millisecond begins.
     const fn instant(self) -> UnixMicros {
         UnixMicros((self.millis() * MICROS_PER_MILLI).cast_signed())
     }

@@ -74,7 +74,6 @@ struct Message<'a> {
     seen: Option<&'a RegistryName>,
 }
 
-/// A connection that stays open for the next request.
 struct KeptConnection<C> {
     server: String,
     options: Options,
@@ -127,7 +126,7 @@ impl<N: Network> RegistryClient<N> {
     fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
         let status = self.network.status(endpoint);
         match error {
-            // The registry may still have answered: this process stopped waiting.
+            // The process stopped waiting, which says nothing about the registry's health.
             Some(RegistryError::Failed(ConnectionError::GivenUp)) => status.given_up(),
             Some(error) if !error.is_of_tag() => {
                 let complaint = error.complaint();
@@ -306,7 +305,6 @@ impl<N: Network> RegistryTransaction<N> {
         self.run(RemoteStatement::Commit, "")
     }
 
-    /// Runs a statement and ignores its result.
     fn run(&mut self, statement: RemoteStatement, argument: &str) -> Result<(), ConnectionError> {
         self.network.run(&mut self.kept.connection, statement, argument, self.limit).map(drop)
     }

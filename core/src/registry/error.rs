@@ -114,7 +114,8 @@ pub enum RegistryError {
     /// The difference between the clocks is above the limit.
     #[error(transparent)]
     Skew(Skew),
-    /// The server already leases its worker id from another registry, for this database.
+    /// The server already leases its worker id from another registry. The field is the database that uses the other
+    /// registry.
     #[error("this server leases its worker id from another registry, for database \"{0}\"")]
     Elsewhere(String),
     /// The registry's row of this tag cannot be used.
@@ -122,7 +123,7 @@ pub enum RegistryError {
     Unfit(String, Unfit),
 }
 
-/// A fault of a registry, for its status.
+/// A fault of a registry, as the registry's status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// The message.

@@ -103,8 +103,7 @@ pub fn seed<H: NodeTables, N: Network>(
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
-    // The received ids are read after the transactions began. A registry that is restored from a backup later than that
-    // breaks its transaction.
+    // The received ids are read after the transactions began: a later restore of a registry breaks its transaction.
     let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())

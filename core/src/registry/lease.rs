@@ -314,7 +314,7 @@ pub struct Preferred {
     pub shares: u32,
     /// True if the server must not use worker ids of other shares.
     pub only: bool,
-    /// A range, from and before, that comes before all other worker ids. It contains `worker`.
+    /// A range of worker ids, from the first to before the second, that is searched before all others. It contains `worker`.
     #[serde(default)]
     pub first: Option<(u32, u32)>,
 }

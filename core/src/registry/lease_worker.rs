@@ -45,7 +45,6 @@ pub enum Round {
     Nowhere,
 }
 
-/// The next task, according to the state.
 enum LeaseNeed {
     Nothing,
     /// The clock is behind the ids of every worker id, so another worker id would not help.
@@ -112,7 +111,6 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         LeaseError::yet(ended(detail), error.hint())
     }
 
-    /// Does the most urgent task.
     fn step(&mut self) -> Result<LeaseStep, StepError> {
         match self.need()? {
             LeaseNeed::Nothing => Ok(LeaseStep::Done),
@@ -125,7 +123,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
     }
 
-    /// Returns the next task. The pending token of the task is then in the state file.
+    /// Returns the next task, and writes its pending token into the state file.
     fn need(&mut self) -> Result<LeaseNeed, IssuerError> {
         let settings = self.host.settings();
         let shared = self.endpoint.is_some();
@@ -133,7 +131,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let (issuer, requests, endpoint, host) = (&self.state, self.requests, &self.endpoint, &mut self.host);
         let database = host.database();
         issuer.change(|state, here| {
-            // A transaction may have just ended this database's use of a registry.
+            // A transaction may have just ended this database's use of a registry. The worker must not renew the lease then.
             if state.registry != Some(database) {
                 return LeaseNeed::Nothing;
             }
@@ -251,7 +249,6 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         Some(Origin { identity: endpoint.seen.identity.clone(), server: endpoint.server.clone() })
     }
 
-    /// Returns whether a lease is from the registry in use.
     fn is_of_registry(&self, lease: &Lease) -> bool {
         is_of(lease, self.endpoint.as_ref())
     }

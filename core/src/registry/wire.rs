@@ -63,7 +63,7 @@ pub enum Stranger {
     },
 }
 
-/// A request, with what all requests have in common.
+/// A request as it is sent: common fields and the body.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
     /// [`VERSION`].
@@ -206,7 +206,7 @@ pub struct Former {
 pub enum Leased {
     /// The registry leased a worker id.
     Taken {
-        /// The worker id, and the row that it had before.
+        /// The chosen worker id, with its previous row if there was one.
         choice: Choice,
         /// The end of the lease.
         expiry: UnixMicros,
@@ -248,7 +248,7 @@ impl LeaseError {
     }
 }
 
-/// A response, with what all responses have in common.
+/// A response as it is sent: common fields and the body.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Response {
     /// The name of the registry.
@@ -269,7 +269,7 @@ pub enum ResponseBody {
     },
     /// A page of tags, ordered by tag. Empty after the last page.
     Tags(#[serde(deserialize_with = "bounded::rows")] Vec<Box<RawValue>>),
-    /// The tags were taken over, or this tag prevented the hand-over.
+    /// None: the tags were taken over. Some: the first tag that prevented it.
     HandedOver(Option<(String, Unfit)>),
     /// The outcome for each tag.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
@@ -283,7 +283,7 @@ pub enum ResponseBody {
     Released,
     /// The server is not the expected registry.
     Stranger(Stranger),
-    /// The registry uses this version of the protocol, and not the request's.
+    /// The registry's version of the protocol, which differs from the request's.
     Version(u32),
 }
 

@@ -49,7 +49,7 @@ pub trait WorkerRows {
     /// Returns the end of the leases that the previous registry granted: until then, worker ids without a row may be in use.
     /// None if no node has shown such a lease.
     fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
-    /// Records that end in the row of a worker id, if the row exists.
+    /// Records the end of the previous registry's leases in the row of a worker id, if the row exists.
     fn record_former_leases(
         &mut self,
         datacenter: u32,
@@ -96,7 +96,7 @@ pub fn bounded<E>(
     Ok(match ask {
         RequestBody::Lease(mut request) => {
             bound(&mut request.entry, now);
-            // The server may have leased this worker id from the registry that this one replaced.
+            // The server may have leased this worker id from the previous registry.
             let asked = request.preferred.take();
             request.preferred =
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
@@ -301,7 +301,6 @@ pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
     shown.join(", ") + more
 }
 
-/// Returns the error of a datacenter without a free worker id.
 fn none_free<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
@@ -344,7 +343,6 @@ fn too_many_held() -> LeaseError {
     )
 }
 
-/// Returns a message with a capital letter, as the beginning of a DETAIL.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

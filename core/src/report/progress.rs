@@ -166,7 +166,7 @@ impl ProgressSlot {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns the call. None if there is no call, or if each attempt met a write.
+    /// Returns the call. None if there is no call, or if a write disturbed each attempt.
     pub fn read(&self) -> Option<Progress> {
         for attempt in 0..ATTEMPTS {
             let version = self.version.load(Ordering::Acquire);

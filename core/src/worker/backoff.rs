@@ -30,7 +30,7 @@ impl Backoff {
     }
 }
 
-/// The times of retries for databases whose requests failed, even without a new request.
+/// A schedule of retries for databases whose requests failed. A retry needs no new request.
 #[derive(Debug)]
 pub struct Retries<W> {
     backoff: Backoff,

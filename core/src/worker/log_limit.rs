@@ -29,7 +29,7 @@ impl Default for LogLimit {
 }
 
 impl LogLimit {
-    /// Returns whether to log a message now. Some: the number of repetitions that were not logged since the last time.
+    /// Decides whether to log a message now. Some: log the message, with its number of repetitions since the last time.
     pub fn say(&mut self, what: &impl Hash, now: Duration) -> Option<u64> {
         let hash = FxBuildHasher.hash_one(what);
         let is_old = |saying: &Logged| now.saturating_sub(saying.said) >= AGAIN;

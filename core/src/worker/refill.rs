@@ -109,7 +109,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
             return None;
         }
         host.show_activity(empty.len());
-        // The last round's answer is usually still right. If it is not, the local table says so.
+        // The registries in use rarely change, so the answer of the last round is tried first.
         if self.is_remote {
             return self.serve_remotely(&empty);
         }
@@ -118,7 +118,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         if registry.is_elsewhere {
             return self.serve_remotely(&left);
         }
-        // A locked row ends a round before the failed tasks are served.
+        // A lock timeout may have ended the round before the failed tasks were tried.
         if left.iter().any(|task| task.was_locked()) {
             return Some(RETRY);
         }

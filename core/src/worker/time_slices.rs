@@ -16,9 +16,9 @@ use std::time::Duration;
 pub const TIME_SLICE: Duration = Duration::from_millis(100);
 /// The time that a worker has to finish its work once asked to leave. The second value is for slow databases.
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
-/// The time between that and the termination of the worker.
+/// The time between the end of [`GIVE_WAY`] and the termination of the worker.
 pub const FORCE: Duration = Duration::from_secs(1);
-/// The delay of a request without a waiting session, compared with other requests.
+/// A request without a waiting session ranks as if it had come this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
 /// The pause of a database after a time slice without success.
 pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
@@ -70,7 +70,6 @@ struct TimeSlice<W> {
     whose: W,
     since: Duration,
     slow: bool,
-    /// True if the worker has nothing to do.
     idle: bool,
     /// The time by which the worker has to leave. None if it was not asked to.
     leaves_by: Option<Duration>,

@@ -138,7 +138,6 @@ impl<N: Network> Registries<N> {
 /// A registry, and the transaction that was begun there.
 pub(super) type Begun<'s, N> = (&'s Endpoint, RegistryTransaction<N>);
 
-/// Returns the error of a foreign server's registry.
 pub(super) fn unusable(server: &str, error: impl Into<RegistryError>) -> UnusableRegistry {
     UnusableRegistry::Failed(server.to_owned(), error.into())
 }

@@ -37,7 +37,6 @@ pub struct Plan {
 /// A range of worker ids to search.
 #[derive(Clone, Copy)]
 pub struct WorkerRange {
-    /// The number of worker ids. The lowest is 0.
     capacity: u32,
     /// The worker ids to try first. None: the registry decides.
     preferred: Option<Preferred>,

@@ -42,7 +42,7 @@ pub enum RegistryLocation {
     Here,
     /// A registry on another server.
     On(Endpoint),
-    /// No registry: this database neither uses nor is one, or does not have the extension.
+    /// No registry: this database does not use one and is not one, or does not have the extension.
     Nowhere,
     /// The coordinator of this Citus cluster, which this node does not use yet.
     Unregistered,
@@ -102,7 +102,6 @@ impl<'a, S, H> LeaseWorker<'a, S, H> {
     }
 }
 
-/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseStep {
     /// No work is left.
@@ -111,7 +110,6 @@ pub(super) enum LeaseStep {
     Again,
 }
 
-/// The reason why a step failed.
 #[derive(Debug)]
 pub(super) enum StepError {
     /// The registry gave no response, or one that is not credible.

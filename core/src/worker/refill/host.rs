@@ -55,8 +55,8 @@ pub trait SavedRangeSource {
     /// Returns the saved range of a tag.
     fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange>;
 
-    /// Marks the consumed parts of saved ranges, even if the rows are not committed. Returns true once the marks are
-    /// durable. After false, the caller must not hand out any of these ids.
+    /// Marks parts of saved ranges as consumed, independently of the transaction on the rows. Returns true once the marks
+    /// are durable. After false, the caller must not hand out any of these ids.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
 }
 

@@ -7,7 +7,6 @@ use crate::guard::{Guard, holds};
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
 
-/// This database's own table of tags.
 pub struct LocalRegistry<'w, 'h, H, C> {
     pub refill: &'w Refill<'h, H, C>,
     /// True if the transaction found registries on other servers in use.

@@ -39,7 +39,7 @@ impl RefillError {
     }
 }
 
-/// A registry, from the view of a refill round.
+/// A registry, as a refill round uses it.
 pub trait RefillRegistry<S> {
     /// The largest number of tags in a request.
     const MOST: usize;

@@ -54,7 +54,6 @@ pub fn limit(host: &impl RefillHost, endpoints: usize) -> Duration {
     host.settings().registry_timeout / if endpoints > 1 { FRACTION } else { 1 }
 }
 
-/// One of the registries on other servers.
 pub struct RemoteRegistry<'w, 'h, H, L, C> {
     pub refill: &'w Refill<'h, H, C>,
     pub remote: &'w mut Remote<L>,
@@ -154,7 +153,6 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         Ok(outcomes)
     }
 
-    /// Returns the request for a tag.
     fn want<T: Tables>(
         &self,
         tables: &mut T,
@@ -223,7 +221,6 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         matches!(outcome, Outcome::Unfit(_) | Outcome::Garbled(_) | Outcome::Locked)
     }
 
-    /// Returns the tag as messages show it.
     fn shown(&self, task: &RefillTask<'_, H::Slot>) -> String {
         cut(&self.refill.host.shown(&task.tag), MAX_TAG_CHARS)
     }

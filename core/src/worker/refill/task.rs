@@ -1,4 +1,4 @@
-//! A tag that needs ids.
+//! The tasks of the refill worker.
 
 use super::memory::{RefillSettings, SharedMemory};
 use crate::clock::Clock;

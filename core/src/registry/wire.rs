@@ -184,12 +184,13 @@ pub struct LeaseRequest {
     pub max_clock_skew: Duration,
     /// A valid lease of the previous registry that this registry replaced.
     pub former: Option<Former>,
-    /// Worker ids that the registry's own server uses without a row. The registry fills this in.
-    #[serde(skip)]
-    pub taken: Vec<u32>,
-    /// The longest lease that the previous registry may have granted. The registry fills this in.
-    #[serde(skip)]
-    pub longest: Duration,
+}
+
+impl LeaseRequest {
+    /// Returns the tokens of rows that belong to the server: the token of its present lease, and the new one.
+    pub fn tokens(&self) -> [Option<i64>; 2] {
+        [self.token, Some(self.entry.token)]
+    }
 }
 
 /// A lease of a previous registry.

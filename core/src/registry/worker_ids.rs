@@ -83,17 +83,21 @@ pub struct HeldWorker {
     pub expiry: UnixMicros,
 }
 
-/// Limits the values of another server's request, which any authorized role may have written. `taken`: returns the worker
-/// ids of a datacenter that the registry's own server uses, except rows with these tokens; `timeline`: the registry's
-/// timeline; `longest`: the longest lease of the registry, plus the largest allowed difference between clocks.
-pub fn bounded<E>(
-    ask: RequestBody,
-    now: UnixMicros,
-    timeline: u32,
-    longest: Duration,
-    taken: impl FnOnce(u32, [Option<i64>; 2]) -> Result<Vec<u32>, E>,
-) -> Result<RequestBody, E> {
-    Ok(match ask {
+/// Limits of a lease to another server. The registry knows them, and the request does not. The default sets no limits, as for
+/// the registry's own server.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseLimits {
+    /// Worker ids that the registry's own server uses without a row.
+    pub taken: Vec<u32>,
+    /// The longest lease that the previous registry may have granted: the longest lease of this registry, plus the largest
+    /// allowed difference between clocks.
+    pub longest: Duration,
+}
+
+/// Limits the values of another server's request, which any authorized role may have written. `timeline`: the registry's
+/// timeline.
+pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody {
+    match ask {
         RequestBody::Lease(mut request) => {
             bound(&mut request.entry, now);
             // The server may have leased this worker id from the previous registry.
@@ -101,8 +105,6 @@ pub fn bounded<E>(
             request.preferred =
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
-            request.longest = longest;
-            request.taken = taken(request.entry.datacenter, [request.token, Some(request.entry.token)])?;
             RequestBody::Lease(request)
         }
         RequestBody::Renew { worker, token, mut entry } => {
@@ -114,7 +116,7 @@ pub fn bounded<E>(
             RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }
         other => other,
-    })
+    }
 }
 
 /// Limits the last-id time and the length of the lease. A last-id time beyond the registry's clock would keep other servers
@@ -131,6 +133,7 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
 pub fn lease<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
+    limits: &LeaseLimits,
     now: UnixMicros,
 ) -> Result<Leased, R::Error> {
     let LeaseRequest { entry, policy, capacity, .. } = request;
@@ -139,7 +142,7 @@ pub fn lease<R: WorkerRows>(
         let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
         return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
-    let own = [request.token, Some(entry.token)];
+    let own = request.tokens();
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
@@ -149,14 +152,14 @@ pub fn lease<R: WorkerRows>(
     let (timeline, random) = (rows.timeline(), rows.random());
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
     // The first node that shows a lease of the previous registry sets the limit. Other leases may end later, but at most
-    // `longest` from now.
+    // `limits.longest` from now.
     let recorded = rows.former_leases_until()?;
-    let shown = request.former.map(|_| now.plus(request.longest)).filter(|_| recorded.is_none());
+    let shown = request.former.map(|_| now.plus(limits.longest)).filter(|_| recorded.is_none());
     let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));
     let former_leases_until = last_former_lease.filter(|until| *until > now);
     let mut except = request.except.clone();
     if holds(Guard::OwnWorkerTaken) {
-        except.extend(&request.taken);
+        except.extend(&limits.taken);
     }
     let search = Search {
         policy: *policy,
@@ -179,7 +182,7 @@ pub fn lease<R: WorkerRows>(
             }
             None => Some(Leased::None(match former_leases_until {
                 Some(until) => former_leases(until),
-                None => none_free(rows, request, now)?,
+                None => none_free(rows, request, limits, now)?,
             })),
         };
         let Some(leased) = leased else { continue };
@@ -304,6 +307,7 @@ pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
 fn none_free<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
+    limits: &LeaseLimits,
     now: UnixMicros,
 ) -> Result<LeaseError, R::Error> {
     let (datacenter, capacity) = (request.entry.datacenter, request.capacity);
@@ -314,7 +318,7 @@ fn none_free<R: WorkerRows>(
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: a worker id that a server has had is not used again.");
         hint = NOT_DISPOSABLE;
     }
-    if let [first, ..] = request.taken.as_slice() {
+    if let [first, ..] = limits.taken.as_slice() {
         detail = format!("{detail} The registry's own server uses worker id {first}.");
     }
     if !request.except.is_empty() {

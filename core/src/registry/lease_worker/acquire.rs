@@ -26,11 +26,8 @@ pub struct Plan {
     pub choice: WorkerRange,
     /// True if a worker id that does not fit some layout is better than none.
     pub may_widen: bool,
-    /// The server's own layout.
     pub layout: Layout,
-    /// The largest drift of ids ahead of the clock.
     pub max_drift: Duration,
-    /// The row to write.
     pub entry: Entry,
 }
 
@@ -213,8 +210,6 @@ impl Plan {
             preferred: self.choice.preferred,
             max_clock_skew,
             former: self.former,
-            taken: Vec::new(),
-            longest: Duration::ZERO,
         }
     }
 

@@ -269,7 +269,7 @@ impl Launch {
         }
     }
 
-    /// Delays the next start. Each delay is longer than the previous one.
+    /// Delays the next start. Each delay doubles, up to the limit of [`BACKOFF`].
     fn back_off(&mut self, now: Duration) {
         let delay = BACKOFF.next(self.refused.map(|(_, delay)| delay));
         self.refused = Some((now + delay, delay));

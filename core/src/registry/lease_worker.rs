@@ -198,7 +198,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })
     }
 
-    /// Asks the registry, and compares clocks if it is on another server.
+    /// Asks the registry. Compares clocks if the registry is on another server.
     fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError> {
         let now = self.state.believed_now();
         if let Some(endpoint) = &self.endpoint {

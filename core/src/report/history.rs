@@ -21,11 +21,11 @@ pub struct CounterReading {
     pub uptime: u64,
     /// Snowflake ids that sessions took.
     pub ids: u64,
-    /// Ids that were handed out from tag buffers, including tags that have lost their slot.
+    /// Ids that were handed out from tag buffers, including those of tags that have lost their slot.
     pub tag_ids: u64,
-    /// Calls that found the buffers of a tag empty, including tags that have lost their slot.
+    /// Calls that found the buffers of a tag empty, including those of tags that have lost their slot.
     pub waits: u64,
-    /// Segments that were fetched, including tags that have lost their slot.
+    /// Segments that were fetched, including those of tags that have lost their slot.
     pub refills: u64,
     /// Backward jumps of the clock that calls noticed.
     pub steps_back: u64,

@@ -33,7 +33,6 @@ use std::time::Duration;
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// The pause after a row was locked.
 const RETRY: Duration = Duration::from_millis(20);
-/// The pause after a transaction failed.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// The refill worker.

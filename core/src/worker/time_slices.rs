@@ -175,7 +175,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
             slow += usize::from(self.slow_last);
             begin.push(one);
         }
-        // Slow databases beyond their limit can only follow another slow database on its slot.
+        // Slow databases beyond the limit wait until another slow database leaves its slot.
         let allowed = most_slow(slots).saturating_sub(slow);
         let (slow_left, sound_left): (Vec<W>, Vec<W>) = left.iter().partition(|one| self.is_slow(**one));
         let wanted = sound_left.len() + slow_left.len().min(allowed) + others.saturating_sub(free);

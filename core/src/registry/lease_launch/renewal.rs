@@ -5,7 +5,6 @@ use std::time::Duration;
 
 /// Time from the server's start to the first renewal. This renewal reveals two servers with one lease.
 const AFTER_START: Duration = Duration::from_secs(10);
-/// The pauses between requests for a renewal.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 /// The time between two log messages while renewals fail.
 const REMIND: Duration = Duration::from_hours(1);

@@ -23,7 +23,7 @@ pub enum RefillError {
     Elsewhere,
     /// The server belongs to a cluster and does not use the cluster's registry yet.
     Unregistered,
-    /// The registry is not asked for a moment.
+    /// The registry is asked again only after a pause.
     Paused,
 }
 
@@ -70,14 +70,13 @@ pub struct Refill<'h, H, C> {
     pub turn: Cell<usize>,
 }
 
-/// Tasks that are passed from one registry to the next.
 pub type Tasks<'j, 'h, H> = Vec<&'j RefillTask<'h, <H as RefillHost>::Slot>>;
 
 impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
     /// Serves tasks from one registry. Returns the tasks without an answer.
     ///
     /// Most requests skip locked rows. In each round, one extra request may wait for a row that was locked in the last
-    /// round, too. All other tags wait meanwhile, so each round waits for another row.
+    /// round, too. All other tags wait meanwhile, so the next round chooses a different row.
     pub fn serve<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
@@ -216,7 +215,6 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         }
     }
 
-    /// Records the reason why a task could not be served.
     pub fn record(&self, failure: &RefillError, task: &RefillTask<'h, H::Slot>) {
         let failed = |code, what: &str, why: &str| {
             self.host.say_once(format!("snowflake_ids could not {what}: {why}"));

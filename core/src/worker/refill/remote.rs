@@ -25,11 +25,9 @@ const FRACTION: u32 = 5;
 /// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
 
-/// The complaint about a registry with a locked row.
 const LOCKED: &str =
     "a transaction there has the row of a segment tag locked, or waits with it for a standby";
 const LOCKED_HINT: &str = "There, look at pg_stat_activity and pg_locks.";
-/// The complaint if received ids cannot be recorded.
 const LOCKED_HERE: &str = "its ids cannot be recorded here, as a transaction has the table snowflake_ids.received \
                            locked: use_registry and use_local_registry do, until their transactions end";
 const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
@@ -201,8 +199,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         recorded
     }
 
-    /// Returns whether an outcome shows a fault of the registry. Records the fault, or the registry as the source of the
-    /// tag's ids.
+    /// Returns whether an outcome shows a fault of the registry. Records the fault. Without a fault, records the registry as
+    /// the source of the tag's ids.
     fn is_wrong(&self, task: &RefillTask<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Reserved(_) => task.state().registry.store(self.endpoint.position, Relaxed),

@@ -115,7 +115,7 @@ pub enum Guard {
     /// Tags are not handed over to a registry if its row is below the ids that were received from it. A raise of the row
     /// would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// Rows of several registries are raised to the highest of them when the registries become shares.
+    /// When several registries begin to share tags, each row is raised to the highest one of its tag.
     SharesRaised,
     /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,

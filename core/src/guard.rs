@@ -100,7 +100,7 @@ pub enum Guard {
     // Ids that a transaction takes from a tag that it changed.
     /// The id's high-water mark is raised at once, in case the transaction is rolled back.
     OwnHighWaterMark,
-    /// When a change of a tag is committed, the tag's buffered ids are discarded.
+    /// The commit of a change of a tag discards the tag's buffered ids.
     OwnCloses,
     /// At commit, the last id that the transaction took is written into the row.
     OwnWritten,
@@ -115,7 +115,7 @@ pub enum Guard {
     /// Tags are not handed over to a registry if its row is below the ids that were received from it. A raise of the row
     /// would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// When several registries begin to share tags, each row is raised to the highest one of its tag.
+    /// Registries that begin to share tags raise each row to the highest one of its tag.
     SharesRaised,
     /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,

@@ -1,5 +1,5 @@
-//! Checks of requests and responses, and the decision to serve a request. Neither side trusts the other: any role with the
-//! right to call the registry may send a request, and any server at the registry's address may send a response.
+//! Checks of requests and responses, and the decision to serve a request. Neither side trusts the other. Any role with the
+//! right to call the registry may send a request. Any server at the registry's address may send a response.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};

@@ -86,8 +86,8 @@ pub fn leave<H: NodeTables, N: Network>(
     Ok(true)
 }
 
-/// Makes every registry in use create or raise a tag, so that new ids are above `highest`, the highest id of a column.
-/// Returns false if no registry is in use.
+/// Makes every registry in use create or raise a tag, so that new ids are above `highest`. The value is the highest id of a
+/// column. Returns false if no registry is in use.
 pub fn seed<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,

@@ -94,7 +94,7 @@ impl Lease {
         match self.since {
             Some(since) => layout.position_at(since),
             None if self.start == Position::ZERO => Position::ZERO,
-            // `start` was rounded down to a tick of the own layout. That tick may be longer than a tick of the other layout.
+            // `start` was rounded down to a tick of the own layout, which may be longer than a tick of the other layout.
             None => layout.position_from(own.instant_of(self.start).plus_micros(own.unit())),
         }
     }
@@ -125,8 +125,8 @@ pub enum Policy {
     Reuse,
     /// A worker id that no server has ever had.
     Disposable,
-    /// The server's previous worker id, or else one that no server has ever had, or else the one that has been free the
-    /// longest.
+    /// The server's previous worker id, or else one that no server has ever had. The last choice is the one that has been
+    /// free the longest.
     Queue,
 }
 
@@ -353,7 +353,7 @@ impl Preferred {
 
     /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does not
     /// know the leases of the previous one, so a random choice rarely collides. A promoted standby may lack the last leases
-    /// of its primary, so each of eight consecutive timelines prefers another eighth of the worker ids.
+    /// of its primary. Each of eight consecutive timelines therefore prefers another eighth of the worker ids.
     pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
         let (begin, end) = Self::eighth(timeline, capacity);
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }

@@ -135,9 +135,9 @@ pub enum LaunchAction {
 /// A survey of the databases.
 #[derive(Debug, Default)]
 struct Looks {
-    /// The databases still to look at. The last one is next.
+    /// The databases still to survey. The last one is next.
     left: Vec<u32>,
-    /// The databases that could not be looked at.
+    /// The databases that could not be surveyed.
     missed: Vec<u32>,
     /// A database that is a registry.
     registry: Option<u32>,

@@ -92,7 +92,7 @@ pub enum RequestBody {
         #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
         /// The highest ids that the node received from this registry. If the registry's row of a tag is lower or missing,
-        /// the registry was restored from a backup, and it takes no tag over.
+        /// the registry was restored from a backup. The registry then takes no tag over.
         #[serde(default, deserialize_with = "bounded::rows")]
         received: Vec<ReceivedTag>,
         /// The share of the registry. None if it is the only one.

@@ -1,7 +1,7 @@
 //! Answers of a registry to requests for worker ids: leases, renewals and releases.
 //!
-//! Each request is one transaction on the rows of worker ids. The registry writes a row only while it holds the row lock,
-//! and only if the row has not changed since the choice. So two servers never get the same worker id.
+//! Each request is one transaction on the rows of worker ids. The registry writes a row only under the row lock, and only if
+//! the row has not changed since the choice. So two servers never get the same worker id.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -28,7 +28,7 @@ pub trait WorkerRows {
         entry: &Entry,
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-    /// Counts the worker ids of this server in the datacenter that are not free yet. `but`: tokens of rows that do not
+    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that do not
     /// count.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
     /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, only the rows with the tokens `own`.
@@ -83,8 +83,8 @@ pub struct HeldWorker {
     pub expiry: UnixMicros,
 }
 
-/// Limits of a lease to another server. The registry knows them, and the request does not. The default sets no limits, as for
-/// the registry's own server.
+/// Limits of a lease to another server, set by the registry and not by the request. The default has no limits, for the
+/// registry's own server.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseLimits {
     /// Worker ids that the registry's own server uses without a row.

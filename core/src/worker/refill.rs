@@ -2,9 +2,9 @@
 //! registries on other servers. The worker exits when it has nothing to do, so that the database can be dropped, renamed and
 //! copied.
 //!
-//! The worker reaches everything through traits. [`RefillHost`] is its process and shared memory, and [`Database`] its
-//! tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges that were saved at the
-//! last server stop.
+//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and [`Database`]
+//! its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges that were saved at
+//! the last server stop.
 
 mod host;
 mod local;

@@ -106,8 +106,8 @@ fn tick_from(layout: &Layout, at: UnixMicros) -> Option<Tick> {
 /// The growth of two layouts' ids, as lines over the ticks of the new layout.
 ///
 /// In tick k, the ids of the new layout begin at `k << n`. The ids of the old layout up to then end below `(x / u + 1) <<
-/// o`. Here n and o are the tick shifts of the new and the old layout, and u is the unit of the old layout. x is the time
-/// from the old epoch to the end of tick k, plus `ahead`.
+/// o`. Here n is the tick shift of the new layout. The old layout has the tick shift o and the unit u. x is the time from
+/// the old epoch to the end of tick k, plus `ahead`.
 struct Growth {
     /// The gain of the new layout in each tick, multiplied by u.
     faster: i128,
@@ -138,7 +138,7 @@ impl Growth {
     }
 }
 
-/// Returns the last instant up to which all ids of a layout are below `id`, even if ids are ahead of the clock by `ahead`.
+/// Returns the last instant up to which all ids of a layout are below `id`. Ids may be ahead of the clock by `ahead`.
 fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
     // Ticks below this number have only lower ids.
     let ticks = id >> old.tick_shift();

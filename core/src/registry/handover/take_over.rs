@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 /// Creates tags, or raises them, so that no row is lower than these rows. `rows`: in JSON; `share`: set if the registry is
-/// one of several. Returns the first tag whose row cannot be used, for example because it is lower than the ids that were
-/// received from it.
+/// one of several. Returns the first tag whose row cannot be used. One reason is a row below the ids that were received from
+/// the registry.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
